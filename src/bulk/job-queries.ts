@@ -92,7 +92,7 @@ interface RowPage extends Pick<RowWindow, "order" | "limit"> {
 export class JobQueries {
   constructor(
     private readonly runtime: Pick<Runtime, "clock">,
-    private readonly options: JobQueriesOptions,
+    private readonly deps: JobQueriesOptions,
   ) {}
 
   /** Jobs, newest first, whose name contains a text, older than the id `before`. */
@@ -101,7 +101,7 @@ export class JobQueries {
     filters: JobFilters & { readonly text?: string | null },
     { before, limit }: { readonly before: string | null; readonly limit: number },
   ): Promise<WalkPage<JobRow, string | null>> {
-    const { jobs } = this.options;
+    const { jobs } = this.deps;
     const read = readById<JobRow>(
       (window) => jobs.list(owner, filters, window),
       (behind, places) => jobs.idBehind(owner, behind, places),
@@ -116,7 +116,7 @@ export class JobQueries {
     filter: ListRowFilter,
     { behind, order, limit }: RowPage,
   ): Promise<WalkPage<WaitingRow, number | null>> {
-    const { rows } = this.options;
+    const { rows } = this.deps;
     let missing = behind === null ? this.#countOf(job, filter) : Number.POSITIVE_INFINITY;
     const read = (after: number | null, looks: number, wanted: number) => {
       const [from, to] =
@@ -136,13 +136,13 @@ export class JobQueries {
 
   /** How many addresses `BulkJobs.retry` would verify again, one credit each. */
   unsettled(job: JobRow): Promise<number> {
-    return countUnsettled(this.options.lists, job);
+    return countUnsettled(this.deps.lists, job);
   }
 
   /** A row with its result; 404 when the job has no such row. */
   row(job: JobRow, rowIndex: number): WaitingRow {
     const window = { from: rowIndex, to: rowIndex, order: "first", limit: 1 } as const;
-    const [row] = this.options.rows.inWindow(job.number, { results: null, text: null }, window);
+    const [row] = this.deps.rows.inWindow(job.number, { results: null, text: null }, window);
     if (row === undefined) throw new AppError("not_found", { message: `The list has no row ${rowIndex + 1}.` });
     return row;
   }
@@ -153,18 +153,18 @@ export class JobQueries {
     job: JobRow,
     { filter, ...rest }: { filter: ListRowFilter; part: string; options?: DownloadOptions },
   ): Response {
-    const { jobs, lists } = this.options;
+    const { jobs, lists } = this.deps;
     const filters = { ...filter, text: filter.text?.toLowerCase() ?? null };
     return sendResults(request, lists, { job, format: jobs.formatOf(job.number), filters, ...rest });
   }
 
   /** Credits that are not held; a test list costs nothing. */
   availableCredits({ accountId, mode }: JobOwner): number {
-    return mode === "test" ? Number.POSITIVE_INFINITY : this.options.credits.balance(accountId).available;
+    return mode === "test" ? Number.POSITIVE_INFINITY : this.deps.credits.balance(accountId).available;
   }
 
   pace({ number }: Pick<JobRow, "number">): JobPace {
-    const running = this.options.runner.find(number);
+    const running = this.deps.runner.find(number);
     return {
       perSecond: running?.throughput.perSecond ?? null,
       waiting: running?.queue.retries ?? 0,
@@ -174,7 +174,7 @@ export class JobQueries {
 
   /** The lists of an account that have not ended, oldest first. */
   running(owner: JobOwner): RunningList[] {
-    const { jobs, runner } = this.options;
+    const { jobs, runner } = this.deps;
     return jobs.unfinished(owner).map((job) => ({
       id: job.id,
       title: listTitle(job.name),
@@ -185,7 +185,7 @@ export class JobQueries {
 
   /** Open problems of the lists of an account. */
   attention(owner: JobOwner): AttentionItem[] {
-    const { jobs, runner, drafts, credits } = this.options;
+    const { jobs, runner, drafts, credits } = this.deps;
     const newest = jobs.list(owner, {}, { before: null, limit: NEWEST_JOBS });
     return attentionOfLists({
       nowMs: this.runtime.clock.nowMs(),
@@ -201,7 +201,7 @@ export class JobQueries {
   #countOf(job: JobRow, { results, text }: ListRowFilter): number {
     if (text !== null || results === null) return Number.POSITIVE_INFINITY;
     if (results === "unfinished") return job.rowsTotal - job.rowsFinished;
-    const counts = this.options.jobs
+    const counts = this.deps.jobs
       .counts(job.number)
       .filter(({ subStatus }) => results.some((one) => one === subStatus));
     const withoutAddress = results.includes("invalid_syntax") ? job.rowsEmpty : 0;

@@ -54,15 +54,15 @@ export class BulkJobs {
 
   constructor(
     private readonly runtime: Runtime,
-    private readonly options: BulkJobsOptions,
+    private readonly deps: BulkJobsOptions,
   ) {
-    this.#retry = createJobRetry(runtime, options);
+    this.#retry = createJobRetry(runtime, deps);
     const run = (signal: AbortSignal) => this.#prepareRetries(signal);
     this.#preparing = new Recurring(runtime, { name: "preparing the retry of lists", run, retryMs: PREPARE_AGAIN_MS });
-    this.#follower = new JobFollower(runtime, { ...options, prepareRetries: () => this.#preparing.within(0) });
-    this.#removal = new JobRemoval(runtime, options.jobs, options.lists);
+    this.#follower = new JobFollower(runtime, { ...deps, prepareRetries: () => this.#preparing.within(0) });
+    this.#removal = new JobRemoval(runtime, deps.jobs, deps.lists);
     const contextOf = (owner: Pick<Caller, "accountId">) => this.#contextOf(owner);
-    this.drafts = new ListDrafts(runtime, { contextOf, credits: options.credits.live });
+    this.drafts = new ListDrafts(runtime, { contextOf, credits: deps.credits.live });
   }
 
   /**
@@ -84,22 +84,22 @@ export class BulkJobs {
   }
 
   find(caller: Caller, id: string): JobRow {
-    const job = this.options.jobs.find(id);
+    const job = this.deps.jobs.find(id);
     if (job !== undefined && job.accountId === caller.accountId && job.mode === caller.mode) return job;
     throw new AppError("not_found", { message: "There is no bulk verification with this id." });
   }
 
   list(caller: Caller, filters: JobFilters, page: { before: string | null; limit: number }): JobRow[] {
-    return this.options.jobs.list(caller, filters, page);
+    return this.deps.jobs.list(caller, filters, page);
   }
 
   formatOf(number: number): ResultsFormat {
-    return this.options.jobs.formatOf(number);
+    return this.deps.jobs.formatOf(number);
   }
 
   /** The evidence of a row so far. 404 when the job has no such row. */
   async evidence(caller: Caller, id: string, rowIndex: number): Promise<Evidence> {
-    const { engines, lists } = this.options;
+    const { engines, lists } = this.deps;
     const { number, mode } = this.find(caller, id);
     const row = lists.rowAt(number, rowIndex);
     if (row === undefined) throw new AppError("not_found", { message: `The job has no row ${rowIndex}.` });
@@ -112,13 +112,13 @@ export class BulkJobs {
 
   /** The job object of the API. */
   describe(job: JobRow) {
-    const { jobs, runner } = this.options;
+    const { jobs, runner } = this.deps;
     return jobView(job, jobs.counts(job.number), runner.forecast(job), runner.pausedReason(job));
   }
 
   /** Ends a job early and releases the credits of its unfinished addresses. 409 when it has ended otherwise. */
   async cancel(caller: Caller, id: string): Promise<JobRow> {
-    const { jobs, writer, runner } = this.options;
+    const { jobs, writer, runner } = this.deps;
     const { number } = this.find(caller, id);
     await this.runtime.db.commit((tx) => {
       const job = jobs.get(number);
@@ -135,13 +135,13 @@ export class BulkJobs {
    * is not completed or every address is settled, 422 for a reused Idempotency-Key.
    */
   async retry(caller: Caller, id: string, key: string | null): Promise<JobRow> {
-    const { idempotency, urls } = this.options;
+    const { idempotency, urls } = this.deps;
     const idempotent = idempotentRequest(caller, key, sha256(`retry ${id}`));
     const counted = this.find(caller, id);
     const before = this.#findEarlier(idempotent);
     if (before !== null) return before;
     this.#refuseTooMany(caller);
-    const addresses = counted.status === "completed" ? await countUnsettled(this.options.lists, counted) : 0;
+    const addresses = counted.status === "completed" ? await countUnsettled(this.deps.lists, counted) : 0;
     const refused = await this.runtime.db.commit((tx) => {
       const earlier = orRefusal(() => this.#findEarlier(idempotent));
       if (earlier !== null) return earlier;
@@ -158,7 +158,7 @@ export class BulkJobs {
 
   /** Deletes a job that has ended, with its results. 409 while it is unfinished. */
   async remove(caller: Caller, id: string): Promise<void> {
-    const { jobs } = this.options;
+    const { jobs } = this.deps;
     const { number } = this.find(caller, id);
     const isHidden = await this.runtime.db.commit((tx) => {
       const job = jobs.get(number);
@@ -172,7 +172,7 @@ export class BulkJobs {
 
   /** Removes what a crash left of lists being received. Call it before the first request. */
   async recover(): Promise<void> {
-    const { jobs, uploadsFolder } = this.options;
+    const { jobs, uploadsFolder } = this.deps;
     await rm(uploadsFolder, { recursive: true, force: true });
     for (const { number } of jobs.withStatus(["receiving"])) this.#removal.discard(number);
     for (const { number } of jobs.withStatus(["deleting"])) this.#removal.remove(number);
@@ -181,13 +181,13 @@ export class BulkJobs {
   /** Resumes the jobs that an earlier process left unfinished. */
   start(): void {
     void this.#preparing.run();
-    this.options.runner.start();
+    this.deps.runner.start();
     this.#follower.start();
   }
 
   /** Whether this process verifies the addresses of a job, or will. */
   isWorkingOn(number: number): boolean {
-    return this.options.runner.jobNumbers().includes(number);
+    return this.deps.runner.jobNumbers().includes(number);
   }
 
   /** Resolves when all deleted jobs are removed from the database. */
@@ -199,20 +199,20 @@ export class BulkJobs {
   async stop(): Promise<void> {
     this.drafts.stop();
     const stopped = [this.#follower.stop(), this.#preparing.stop()];
-    await this.options.runner.stop();
+    await this.deps.runner.stop();
     await Promise.all([this.#removal.stop(), ...stopped]);
   }
 
   async #start(caller: Caller, submission: Submission, idempotent: IdempotentRequest | null): Promise<JobRow> {
     this.#refuseTooMany(caller);
     const job = await this.#createJob(caller, submission, idempotent);
-    if (isUnfinished(job)) this.options.runner.add(job);
+    if (isUnfinished(job)) this.deps.runner.add(job);
     return job;
   }
 
   /** Writes the list, then holds the credits and queues the job in one transaction. Returns the job of an earlier request with the same key. */
   async #createJob(caller: Caller, { list }: Submission, idempotent: IdempotentRequest | null): Promise<JobRow> {
-    const { intake, idempotency, urls, jobs } = this.options;
+    const { intake, idempotency, urls, jobs } = this.deps;
     const job = await intake.create(caller, list);
     try {
       const totals = await intake.writeRows(job, list);
@@ -237,25 +237,25 @@ export class BulkJobs {
 
   /** The job of an earlier request with the same Idempotency-Key; null when there was none or the job is gone. */
   #findEarlier(request: IdempotentRequest | null): JobRow | null {
-    const id = request === null ? null : this.options.idempotency.findResource(request);
-    return id === null ? null : (this.options.jobs.find(id) ?? null);
+    const id = request === null ? null : this.deps.idempotency.findResource(request);
+    return id === null ? null : (this.deps.jobs.find(id) ?? null);
   }
 
   #refuseTooMany({ accountId }: Caller): void {
-    if (this.options.jobs.countUnfinished(accountId) < UNFINISHED_MAX) return;
+    if (this.deps.jobs.countUnfinished(accountId) < UNFINISHED_MAX) return;
     throw new AppError("conflict", {
       message: `The account has ${UNFINISHED_MAX} unfinished lists, which is the limit.`,
     });
   }
 
   #preview(caller: Caller, submission: Submission): Promise<Preview> {
-    const { available } = this.options.credits.live.balance(caller.accountId);
+    const { available } = this.deps.credits.live.balance(caller.accountId);
     const credits = { available, isHeld: caller.mode === "live" };
     return previewSubmission(submission, { credits, random: this.runtime.random });
   }
 
   #contextOf({ accountId }: Pick<Caller, "accountId">): SubmissionContext {
-    const { uploadsFolder, urls } = this.options;
+    const { uploadsFolder, urls } = this.deps;
     return {
       folder: uploadsFolder,
       clock: this.runtime.clock,
@@ -268,7 +268,7 @@ export class BulkJobs {
 
   /** Removes the old results of the jobs to retry, one after another, and starts them. */
   async #prepareRetries(signal: AbortSignal): Promise<null> {
-    const { jobs, runner } = this.options;
+    const { jobs, runner } = this.deps;
     const failures: unknown[] = [];
     const prepare = async ({ number }: Pick<JobRow, "number">): Promise<void> => {
       const isReset = await this.#retry.reset(number, () => signal.aborted);

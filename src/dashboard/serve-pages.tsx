@@ -114,9 +114,9 @@ export class Dashboard {
   readonly #turns: PageTurns;
   readonly #once: ShownOnce;
 
-  constructor(private readonly options: DashboardOptions) {
-    this.#turns = new PageTurns(options.clock);
-    this.#once = new ShownOnce(options.clock);
+  constructor(private readonly deps: DashboardOptions) {
+    this.#turns = new PageTurns(deps.clock);
+    this.#once = new ShownOnce(deps.clock);
   }
 
   /** Adds all pages in live and test mode, and the assets, to an application. */
@@ -125,12 +125,12 @@ export class Dashboard {
       "GET",
       "/assets/:name",
       async ({ request }) => {
-        this.options.guard.admitAnyone(request);
+        this.deps.guard.admitAnyone(request);
         return (await findAsset(request, pathOf(request))) ?? this.#notFound(request);
       },
       { parse: "none" },
     );
-    return [...this.options.routes, this.#once.page()].reduce<AnyElysia>((all, route) => {
+    return [...this.deps.routes, this.#once.page()].reduce<AnyElysia>((all, route) => {
       const { method, path } = route;
       const serve = (request: Request, params: unknown) => this.#serve(route, request, params);
       return all
@@ -161,8 +161,8 @@ export class Dashboard {
   async #serve(route: PageRoute, request: Request, params: unknown): Promise<Response> {
     const visit = this.#visit(request, params);
     const { viewer } = visit;
-    if (viewer === null) this.options.guard.admitAnyone(request);
-    else this.options.guard.admitUser(request, viewer.account.id);
+    if (viewer === null) this.deps.guard.admitAnyone(request);
+    else this.deps.guard.admitUser(request, viewer.account.id);
     if (viewer === null && route.access !== "anyone") return toSignIn(request);
     if (viewer?.user.role === "viewer" && route.method === "GET" && route.path === "/")
       return redirectToPath(viewer.href("/dmarc"));
@@ -190,7 +190,7 @@ export class Dashboard {
       const { action = actionOfRoute, subject = ofPath, after } = done;
       return action === null ? null : { ...by, action, subject, ...(after === undefined ? {} : { after }) };
     };
-    return this.options.audit.perform({ action: actionOf, work, isRecordedUnchanged: hasSucceeded });
+    return this.deps.audit.perform({ action: actionOf, work, isRecordedUnchanged: hasSucceeded });
   }
 
   async #outcomeOf(route: PageRoute, visit: Visit): Promise<Outcome | Response> {
@@ -206,7 +206,7 @@ export class Dashboard {
   #visit(request: Request, params: unknown): Visit {
     const visit = this.#visitOfAnyone(request, params);
     const token = readSessionToken(request, visit.isSecure);
-    const session = token === null ? undefined : this.options.findSession(token, visit.isSecure);
+    const session = token === null ? undefined : this.deps.findSession(token, visit.isSecure);
     if (session === undefined) return visit;
     const turn = (): Promise<void> => this.#turns.enter(request, session.account.id);
     return { ...visit, turn, viewer: viewerFrom(session, request), visitor: null, csrfToken: session.csrfToken };
@@ -214,9 +214,9 @@ export class Dashboard {
 
   #visitOfAnyone(request: Request, params: unknown): Visit {
     const isForwardedHttps = request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim() === "https";
-    const isSecure = this.options.isHttps || isForwardedHttps;
+    const isSecure = this.deps.isHttps || isForwardedHttps;
     const visitor = readVisitor(request, isSecure) ?? newVisitorId();
-    const turn = (): Promise<void> => this.#turns.enter(request, networkKey(this.options.clientAddress(request) ?? ""));
+    const turn = (): Promise<void> => this.#turns.enter(request, networkKey(this.deps.clientAddress(request) ?? ""));
     return {
       request,
       params,
@@ -235,7 +235,7 @@ export class Dashboard {
     const { request, viewer, csrfToken, visitor, isSecure } = visit;
     const href = viewer?.href ?? hrefIn("live");
     const timeZone = viewer?.timeZone ?? readTimeZone(request);
-    const nowMs = this.options.clock.nowMs();
+    const nowMs = this.deps.clock.nowMs();
     const fieldIds = new Map<string, number>();
     const may = (action: string): boolean => hasRole(roleOfForm(action), viewer?.user);
     const isViewer = viewer?.user.role === "viewer";
@@ -251,7 +251,7 @@ export class Dashboard {
       href,
       may,
       mayOpen,
-      hasManual: this.options.hasManual,
+      hasManual: this.deps.hasManual,
     };
     const isBare = view.isBare === true;
     const flash = isBare ? null : readFlash(request);
@@ -260,9 +260,9 @@ export class Dashboard {
       viewer,
       flash,
       theme: readTheme(request),
-      help: this.options.hasManual ? helpPath(visit.path) : null,
+      help: this.deps.hasManual ? helpPath(visit.path) : null,
       message: form?.message ?? null,
-      facts: viewer === null || isViewer ? null : this.options.frameFacts(viewer),
+      facts: viewer === null || isViewer ? null : this.deps.frameFacts(viewer),
     };
     const markup = renderToString(
       <PageContext.Provider value={facts}>

@@ -32,7 +32,7 @@ export class NightlyPurge {
 
   constructor(
     private readonly runtime: Pick<Runtime, "db" | "log" | "clock">,
-    private readonly parts: PurgedParts,
+    private readonly deps: PurgedParts,
   ) {}
 
   run(): Promise<Purged> {
@@ -44,12 +44,12 @@ export class NightlyPurge {
   /** Ends a run after its present step; the next run resumes. */
   async stop(): Promise<void> {
     this.#isStopping = true;
-    await Promise.all([this.parts.lists.stop(), this.#running]);
+    await Promise.all([this.deps.lists.stop(), this.#running]);
   }
 
   async #purge(): Promise<Purged> {
     const { db, log } = this.runtime;
-    const { verifications, lists, sessions, setupLinks } = this.parts;
+    const { verifications, lists, sessions, setupLinks } = this.deps;
     const isStopping = () => this.#isStopping;
     const expired = { ...(await verifications.run(isStopping)), ...(await lists.run(isStopping)) };
     const ended = { sessions: await sessions.purge(isStopping), links: await setupLinks.purge(isStopping) };

@@ -92,7 +92,7 @@ export class ListDrafts {
 
   constructor(
     private readonly runtime: Runtime,
-    private readonly options: {
+    private readonly deps: {
       readonly contextOf: (owner: DraftOwner) => SubmissionContext;
       readonly credits: CreditHolds;
     },
@@ -101,7 +101,7 @@ export class ListDrafts {
   /** Receives a form with a file. 400, 413, 415; 503 when too many files wait or the disk is full. */
   async receive(owner: DraftOwner, request: Request): Promise<Draft> {
     await this.#makeRoom(owner);
-    const context = this.options.contextOf(owner);
+    const context = this.deps.contextOf(owner);
     const bytesMax = uploadBytesMax(request);
     const reservations: UploadReservation[] = [];
     let upload: Upload | null = null;
@@ -146,7 +146,7 @@ export class ListDrafts {
     stored.required = read.kind === "refused" ? null : read.preview.credits.required;
     if (read.kind === "refused") return read;
     // Granted or spent meanwhile.
-    const { available } = this.options.credits.balance(owner.accountId);
+    const { available } = this.deps.credits.balance(owner.accountId);
     return { kind: "list", preview: { ...read.preview, credits: { ...read.preview.credits, available } } };
   }
 
@@ -191,7 +191,7 @@ export class ListDrafts {
   }
 
   async #read(stored: Stored, layout: DraftLayout): Promise<DraftPreview> {
-    const { available } = this.options.credits.balance(stored.owner.accountId);
+    const { available } = this.deps.credits.balance(stored.owner.accountId);
     const credits = { available, isHeld: stored.owner.mode === "live" };
     try {
       return await this.#using(stored, async (context) => {
@@ -218,7 +218,7 @@ export class ListDrafts {
 
   /** Reads the file when a slot is free; it is not deleted meanwhile. */
   async #using<T>(stored: Stored, work: (context: SubmissionContext) => Promise<T>): Promise<T> {
-    const context = this.options.contextOf(stored.owner);
+    const context = this.deps.contextOf(stored.owner);
     stored.readers++;
     try {
       using _slot = await context.takeSlot(await isSmallFile(stored.upload));

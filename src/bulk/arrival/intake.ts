@@ -44,7 +44,7 @@ const ROWS_PER_TRANSACTION = 500;
 export class BulkIntake {
   constructor(
     private readonly runtime: Runtime,
-    private readonly options: BulkIntakeOptions,
+    private readonly deps: BulkIntakeOptions,
   ) {}
 
   async create(caller: Pick<Caller, "accountId" | "keyId" | "mode">, list: IncomingList): Promise<ReceivingJob> {
@@ -64,7 +64,7 @@ export class BulkIntake {
     };
     const { db } = this.runtime;
     // The commit that queues the job decides: until then, nobody can see it.
-    const number = await db.apart(() => db.commit((tx) => this.options.jobs.insert(tx, job)));
+    const number = await db.apart(() => db.commit((tx) => this.deps.jobs.insert(tx, job)));
     return { number, id: job.id, accountId, mode };
   }
 
@@ -74,7 +74,7 @@ export class BulkIntake {
    */
   async writeRows(job: ReceivingJob, list: IncomingList): Promise<ListTotals> {
     const { db, random } = this.runtime;
-    const { available } = this.options.credits[job.mode].balance(job.accountId);
+    const { available } = this.deps.credits[job.mode].balance(job.accountId);
     const index = new AddressIndex(list.rowsMax, newSeed(random));
     for await (const batch of list.batches) {
       for (let at = 0; at < batch.length; at += ROWS_PER_TRANSACTION) {
@@ -94,7 +94,7 @@ export class BulkIntake {
 
   /** Holds the credits and queues the job. A refusal is returned, with nothing written. */
   queue(tx: Tx, { number, id, accountId, mode }: ReceivingJob, totals: ListTotals): AppError | null {
-    const { jobs, writer, credits } = this.options;
+    const { jobs, writer, credits } = this.deps;
     const move = { accountId, reference: id, atMs: this.runtime.clock.nowMs() };
     const held = totals.addresses > 0 ? credits[mode].hold(tx, move, totals.addresses) : null;
     if (held !== null && !held.ok) return insufficientCredits(held.error);
@@ -109,11 +109,11 @@ export class BulkIntake {
     const totals = await this.writeRows(job, list);
     const refusal = await this.runtime.db.commit((tx) => this.queue(tx, job, totals));
     if (refusal !== null) throw refusal;
-    return this.options.jobs.getExisting(job.number);
+    return this.deps.jobs.getExisting(job.number);
   }
 
   #writeBatch(tx: Tx, { number, mode }: ReceivingJob, { rows, index, width }: Batch): void {
-    const { lists } = this.options;
+    const { lists } = this.deps;
     const repeats = new Map<number, number>();
     const spellings = new Map<number, string>();
     for (const { rowIndex, cells, email: cell } of rows) {
@@ -140,7 +140,7 @@ export class BulkIntake {
   }
 
   #resultWithoutAddress(mode: KeyMode): ResultColumns {
-    const engine = this.options.engines[mode];
+    const engine = this.deps.engines[mode];
     return toColumns(engine.conclude(engine.beginCell("")).result);
   }
 }

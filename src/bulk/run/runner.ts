@@ -69,23 +69,23 @@ export class BulkRunner {
 
   constructor(
     private readonly runtime: Runtime,
-    private readonly options: BulkRunnerOptions,
+    private readonly deps: BulkRunnerOptions,
   ) {
-    this.#batches = new ResultBatches(runtime, options.writer);
-    this.#limiter = new ConcurrencyLimiter(runtime.clock, options.windowMax, options.load);
+    this.#batches = new ResultBatches(runtime, deps.writer);
+    this.#limiter = new ConcurrencyLimiter(runtime.clock, deps.windowMax, deps.load);
     this.#backoff = new BugBackoff(runtime.clock);
-    options.outages.onChange(() => this.#schedulePump());
+    deps.outages.onChange(() => this.#schedulePump());
   }
 
   /** Resumes every job that an earlier process left unfinished. */
   start(): void {
-    for (const job of this.options.jobs.withStatus(["queued", "running"])) if (!job.isResetting) this.add(job);
+    for (const job of this.deps.jobs.withStatus(["queued", "running"])) if (!job.isResetting) this.add(job);
   }
 
   /** Accepts a queued job. It starts as soon as its account has a free place. */
   add(job: JobRow): void {
     if (this.find(job.number) !== undefined) return;
-    this.#waiting.push(new RunningJob(job, this.runtime.clock, this.options.windowMax));
+    this.#waiting.push(new RunningJob(job, this.runtime.clock, this.deps.windowMax));
     this.#admit();
   }
 
@@ -101,15 +101,15 @@ export class BulkRunner {
 
   /** Why live jobs are paused; null while work goes on. */
   pausedReason(job: JobRow): PausedReason | null {
-    return job.mode === "test" || !isUnfinished(job) ? null : this.options.outages.current();
+    return job.mode === "test" || !isUnfinished(job) ? null : this.deps.outages.current();
   }
 
   forecast(job: JobRow): JobForecast {
     if (!isUnfinished(job)) return NOTHING_LEFT;
     if (this.pausedReason(job) !== null) return PAUSED;
     const running = this.#active.get(job.number);
-    const assumedPerSecond = this.options.windowMax / Math.max(1, this.#active.size) / ASSUMED_ATTEMPT_S;
-    return forecastJob(job, running, { assumedPerSecond, nowMs: this.options.dueNowMs() });
+    const assumedPerSecond = this.deps.windowMax / Math.max(1, this.#active.size) / ASSUMED_ATTEMPT_S;
+    return forecastJob(job, running, { assumedPerSecond, nowMs: this.deps.dueNowMs() });
   }
 
   /** Addresses under way. */
@@ -155,7 +155,7 @@ export class BulkRunner {
    * the jobs, as far as the window allows; `#verifyAddress` is the flow of one), and log the end.
    */
   async #runJob(running: RunningJob): Promise<void> {
-    const { jobs } = this.options;
+    const { jobs } = this.deps;
     const { log } = this.runtime;
     const { id, number, addressesTotal, addressesFinished } = running.job;
     log.info("list started", { id, addresses: addressesTotal, finished: addressesFinished });
@@ -169,7 +169,7 @@ export class BulkRunner {
   /** Marks the job as running and loads its addresses in steps; tries again when the database fails. */
   async #load(running: RunningJob): Promise<void> {
     const { db, clock, log } = this.runtime;
-    const { writer, lists, dueNowMs, longestWaitMs } = this.options;
+    const { writer, lists, dueNowMs, longestWaitMs } = this.deps;
     const { id, number } = running.job;
     while (this.#isActive(running)) {
       try {
@@ -205,7 +205,7 @@ export class BulkRunner {
 
   /** Starts addresses as the window allows, one of each job in turn; returns whether there may be more to start. */
   #startSome(): boolean {
-    const nowMs = this.options.dueNowMs();
+    const nowMs = this.deps.dueNowMs();
     const { jobs, startedMax } = this.#startable(nowMs);
     const shareMax = windowShares(jobs, this.#limiter.window(this.underWay()));
     let started = 0;
@@ -227,7 +227,7 @@ export class BulkRunner {
 
   /** Jobs that have work. During an outage live jobs are paused, except for one address per interval that tests for its end. */
   #startable(nowMs: number): { readonly jobs: readonly RunningJob[]; readonly startedMax: number } {
-    const { outages } = this.options;
+    const { outages } = this.deps;
     const withWork = [...this.#active.values()].filter((running) => running.hasWork(nowMs));
     if (outages.current() === null) return { jobs: withWork, startedMax: STARTED_PER_TURN_MAX };
     const test = withWork.filter(({ job }) => job.mode === "test");
@@ -243,7 +243,7 @@ export class BulkRunner {
     const mostMs = this.#limiter.isReduced ? REDUCED_PUMP_MS : PUMP_MS_MAX;
     const retries = [...this.#active.values()].map(({ queue }) => queue.nextRetryMs).filter((ms) => ms !== null);
     // Retries that are due already wait for a free slot; its release schedules the pump.
-    const delayMs = Math.min(mostMs, ...retries.map((ms) => ms - this.options.dueNowMs()).filter((ms) => ms > 0));
+    const delayMs = Math.min(mostMs, ...retries.map((ms) => ms - this.deps.dueNowMs()).filter((ms) => ms > 0));
     this.#cancelTimer = this.runtime.clock.after(delayMs, () => this.#schedulePump());
   }
 
@@ -268,13 +268,13 @@ export class BulkRunner {
     const id = `${job.number} ${position}`;
     let group: string | null = null;
     try {
-      const address = this.options.lists.findOpen(job.number, position);
-      if (address === undefined && hasEnded(this.options.jobs.get(job.number))) this.drop(job.number);
+      const address = this.deps.lists.findOpen(job.number, position);
+      if (address === undefined && hasEnded(this.deps.jobs.get(job.number))) this.drop(job.number);
       if (address === undefined) return null;
       const isGivenUp = this.#backoff.isExhausted(id);
       const outcome = isGivenUp
         ? internalErrorOutcome(this.runtime.clock.nowMs())
-        : await this.options.attempt(address, job);
+        : await this.deps.attempt(address, job);
       group = outcome.group;
       this.#backoff.clear(id);
       return { position, rows: address.rows, isRetry: address.dueAtMs > 0, outcome };
@@ -294,7 +294,7 @@ export class BulkRunner {
 
   /** Ends a job whose results cannot be written. */
   async #fail(number: number): Promise<void> {
-    const { jobs, writer } = this.options;
+    const { jobs, writer } = this.deps;
     try {
       await this.runtime.db.commit((tx) => {
         const job = jobs.get(number);
@@ -325,7 +325,7 @@ export class JobFollower {
 
   constructor(
     runtime: Pick<Runtime, "clock" | "log">,
-    private readonly options: JobFollowerOptions,
+    private readonly deps: JobFollowerOptions,
   ) {
     const name = "reading of lists that other processes changed";
     this.#following = new Recurring(runtime, { name, run: () => this.#follow(), retryMs: FOLLOW_EVERY_MS });
@@ -340,7 +340,7 @@ export class JobFollower {
   }
 
   #follow(): number {
-    const { jobs, runner, prepareRetries } = this.options;
+    const { jobs, runner, prepareRetries } = this.deps;
     if (jobs.resetting().length > 0) prepareRetries();
     const unfinished = jobs.withStatus(["queued", "running"]);
     const numbers = new Set(unfinished.map(({ number }) => number));

@@ -41,12 +41,12 @@ const ENTRIES_AT_ONCE = 2_000;
 export class AccountDeletion {
   constructor(
     private readonly runtime: Pick<Runtime, "db" | "clock">,
-    private readonly parts: AccountDeletionParts,
+    private readonly deps: AccountDeletionParts,
   ) {}
 
   async run({ id }: DoomedAccount): Promise<DeletedAccount> {
     const { db, clock } = this.runtime;
-    const { store, purgeDomains } = this.parts;
+    const { store, purgeDomains } = this.deps;
     db.transact((tx) => store.close(tx, id, clock.nowMs()));
     const deleted: DeletedAccount = { verifications: 0, lists: 0, reportMails: 0, otherRows: 0, left: [] };
     await this.#untilGone((tx) => store.removeIdempotencyKeys(tx, id, ROWS_AT_ONCE));
@@ -71,7 +71,7 @@ export class AccountDeletion {
   }
 
   async #removeVerifications(account: string): Promise<number> {
-    const { store, credits } = this.parts;
+    const { store, credits } = this.deps;
     let removed = 0;
     const read = (after: number) => store.verifications(account, after, ROWS_AT_ONCE);
     for await (const page of pagesOf({ start: 0, read, positionOf: ({ rowid }) => rowid })) {
@@ -88,7 +88,7 @@ export class AccountDeletion {
   }
 
   async #clearNotes(account: string): Promise<void> {
-    const { store } = this.parts;
+    const { store } = this.deps;
     const read = (after: number) => store.entriesAfter(account, after, ENTRIES_AT_ONCE);
     for await (const page of pagesOf({ start: 0, read, positionOf: ({ id }) => id }))
       this.runtime.db.transact((tx) => store.clearNotes(tx, page));
@@ -96,7 +96,7 @@ export class AccountDeletion {
 
   async #removeLists(account: string, deleted: DeletedAccount): Promise<void> {
     const { db } = this.runtime;
-    const { store, jobs, lists, writer } = this.parts;
+    const { store, jobs, lists, writer } = this.deps;
     for (const number of store.jobs(account)) {
       const isRemovable = db.transact((tx) => {
         const job = jobs.get(number);

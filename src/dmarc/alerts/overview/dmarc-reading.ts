@@ -29,17 +29,17 @@ interface DmarcReadingContext extends Pick<QueryContext, "db" | "clock" | "rollu
 
 /** What the pages of a domain and of its sources show. Throws `not_found` for a domain of another account. */
 export class DmarcReading {
-  constructor(private readonly context: DmarcReadingContext) {}
+  constructor(private readonly deps: DmarcReadingContext) {}
 
   /** The last days up to today (UTC). */
   range(days: number): DayRange {
-    const toDay = dayOfTime(this.context.clock.nowMs());
+    const toDay = dayOfTime(this.deps.clock.nowMs());
     return { fromDay: toDay - days + 1, toDay };
   }
 
   /** A domain over the last days. */
   domain(caller: Caller, id: string, days: number): DomainPageFacts & { readonly row: DomainRow } {
-    const { db, rollups, histories, findDomain } = this.context;
+    const { db, rollups, histories, findDomain } = this.deps;
     return db.snapshot(() => {
       const row = findDomain(caller, id);
       return { row, ...readDomainPage({ rollups, domains: histories }, row, this.range(days)) };
@@ -48,7 +48,7 @@ export class DmarcReading {
 
   /** A domain over a month, with the month before. */
   month(row: DomainRow, range: DayRange): MonthFacts {
-    const { db, rollups, histories, alerts } = this.context;
+    const { db, rollups, histories, alerts } = this.deps;
     const { fromDay, toDay } = range;
     return db.snapshot(() => {
       const raised = alerts.listAlerts(row.number, { before: null, limit: MONTH_ALERTS_MAX });
@@ -69,7 +69,7 @@ export class DmarcReading {
     id: string,
     { key, days }: { readonly key: string; readonly days: number },
   ): SourcePage & { readonly row: DomainRow } {
-    const { db, rollups, records, readHealth, findDomain } = this.context;
+    const { db, rollups, records, readHealth, findDomain } = this.deps;
     return db.snapshot(() => {
       const row = findDomain(caller, id);
       const page = readSourcePage({ rollups, records, readHealth }, row, { key, range: this.range(days) });

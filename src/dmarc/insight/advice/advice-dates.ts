@@ -11,7 +11,7 @@ const WINDOW_DAYS = 30;
 const MEAN_DAYS = 7;
 
 /**
- * The first day on which a share of the mail of so many days passes, if mail goes on as on the last seven days with complete reports
+ * The first day on which this share of the mail of these days passes, if mail goes on as on the last seven days with complete reports
  * and all of it passes.
  */
 export const dayOfShare = (

@@ -84,10 +84,10 @@ const EXPORTED_AT_ONCE = 1_000;
 
 /** Lists a domain's own servers one by one. Throws `not_found` for a domain of another account. */
 export class OwnHostReader {
-  constructor(private readonly context: Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain">) {}
+  constructor(private readonly deps: Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain">) {}
 
   list(caller: Caller, id: string, { from, to, result, department }: OwnHostQuery): FoundHosts {
-    const { db, clock, rollups, findDomain } = this.context;
+    const { db, clock, rollups, findDomain } = this.deps;
     const domain = findDomain(caller, id);
     const range = rangeOf({ from, to }, clock.nowMs());
     const all = db.snapshot(() => new DomainSources(rollups, domain).ownHosts(range));
@@ -104,7 +104,7 @@ export class OwnHostReader {
   /** Hosts as the API returns them. */
   view({ domain, range }: Pick<FoundHosts, "domain" | "range">, hosts: readonly OwnHost[]): ShownHost[] {
     const numbers = hosts.filter(({ failing }) => failing > 0).flatMap((host) => host.numbers);
-    const lastDays = this.context.rollups.lastFailingDays(domain.number, range, numbers);
+    const lastDays = this.deps.rollups.lastFailingDays(domain.number, range, numbers);
     return hosts.map((host) => hostView(host, lastDays));
   }
 

@@ -30,7 +30,7 @@ import type { ExportedReport, ReportQueryStore } from "./report-query-store.ts";
 
 /** Reads the records of reports about the caller's domains. Throws `not_found` for a domain of another account. */
 export class DmarcRecordReader {
-  constructor(private readonly context: QueryContext) {}
+  constructor(private readonly deps: QueryContext) {}
 
   /** A page of records, the newest day first; `next` is not encoded. */
   page(
@@ -39,7 +39,7 @@ export class DmarcRecordReader {
     filters: RecordFilters,
     page: { readonly after: string | null; readonly limit: number },
   ): Promise<RecordPage> {
-    const { records, findDomain } = this.context;
+    const { records, findDomain } = this.deps;
     return readRecords(records, this.#queryOf(findDomain(caller, id), filters), page);
   }
 
@@ -50,7 +50,7 @@ export class DmarcRecordReader {
     request: Request,
     query: { filters: RecordFilters; after: string | null },
   ): Response {
-    const { records, findDomain } = this.context;
+    const { records, findDomain } = this.deps;
     const domain = findDomain(caller, id);
     const found = this.#queryOf(domain, query.filters);
     const format = rowFormatOf(request) === "ndjson" ? "ndjson" : "csv";
@@ -64,7 +64,7 @@ export class DmarcRecordReader {
 
   /** The scope and range of a request. A report is read whole, whatever its day, unless a range is given. */
   #queryOf(domain: DomainRow, { from, to, source, report: reportId, ...rest }: RecordFilters): RecordQuery {
-    const { db, clock, rollups, reports } = this.context;
+    const { db, clock, rollups, reports } = this.deps;
     const range = rangeOf({ from, to }, clock.nowMs());
     if (reportId === undefined) {
       return db.snapshot(() => {

@@ -65,18 +65,18 @@ export const REPORT_COLUMNS = [
 
 /** Reads the aggregate and TLS reports of the caller's domains. Everything throws `not_found` for a domain of another account. */
 export class ReportReader {
-  constructor(private readonly context: ReportContext) {}
+  constructor(private readonly deps: ReportContext) {}
 
   /** The newest day first; `next` is not encoded. */
   async list(caller: Caller, id: string, query: ReportListQuery, page: PageOf): Promise<ReportPage> {
-    const domain = this.context.findDomain(caller, id).number;
+    const domain = this.deps.findDomain(caller, id).number;
     const { from, to, ...filters } = query;
-    return readReports(this.context.reports, { domain, range: this.range({ from, to }), filters }, page);
+    return readReports(this.deps.reports, { domain, range: this.range({ from, to }), filters }, page);
   }
 
   /** The days of a query; by default the last 30. Throws `Invalid query`. */
   range(days: Pick<ReportListQuery, "from" | "to">): DayRange {
-    return rangeOf(days, this.context.clock.nowMs());
+    return rangeOf(days, this.deps.clock.nowMs());
   }
 
   /** All reports of a query as rows of CSV. */
@@ -91,7 +91,7 @@ export class ReportReader {
 
   /** A report with a page of its records, failing ones first; `next` is not encoded. Throws `not_found`. */
   async detail(caller: Caller, id: string, reportId: string, page: PageOf): Promise<ReportWithRecords> {
-    const { rollups, records, findDomain } = this.context;
+    const { rollups, records, findDomain } = this.deps;
     const domain = findDomain(caller, id);
     const report = this.#find(domain.number, reportId);
     const range = { fromDay: report.day, toDay: report.day };
@@ -103,7 +103,7 @@ export class ReportReader {
 
   /** All records of a report as rows of CSV, with a name for the file. Throws `not_found`. */
   recordRows(caller: Caller, id: string, reportId: string) {
-    const { rollups, records, findDomain } = this.context;
+    const { rollups, records, findDomain } = this.deps;
     const domain = findDomain(caller, id);
     const { number, day } = this.#find(domain.number, reportId);
     const range = { fromDay: day, toDay: day };
@@ -114,7 +114,7 @@ export class ReportReader {
 
   /** The mail or file that brought a report, and a name for the file. Throws `not_found`, also when it is no longer stored. */
   raw(caller: Caller, id: string, reportId: string): { readonly bytes: RawRow["bytes"]; readonly fileName: string } {
-    const { reports, findDomain } = this.context;
+    const { reports, findDomain } = this.deps;
     const { ingestion } = this.#find(findDomain(caller, id).number, reportId);
     const raw = reports.findRaw(ingestion);
     if (raw !== undefined) return { bytes: raw.bytes, fileName: rawFileName(raw, ingestion) };
@@ -129,7 +129,7 @@ export class ReportReader {
     id: string,
     days: Pick<ReportListQuery, "from" | "to">,
   ): (page: { before: string | null; limit: number }) => TlsReportRow[] {
-    const { reports, findDomain } = this.context;
+    const { reports, findDomain } = this.deps;
     const domain = findDomain(caller, id).number;
     const range = days.from === undefined && days.to === undefined ? null : this.range(days);
     return ({ before, limit }) => reports.tlsReports(domain, before, limit, range);
@@ -137,13 +137,13 @@ export class ReportReader {
 
   /** Sums of the last days by day, policy, failure and host, of the newest TLS reports. */
   tlsSummary(caller: Caller, id: string, days: Pick<ReportListQuery, "from" | "to">): TlsSummary {
-    const { reports, findDomain } = this.context;
+    const { reports, findDomain } = this.deps;
     const domain = findDomain(caller, id).number;
     return sumTlsReports(reports.tlsReports(domain, null, TLS_REPORTS_SUMMED_MAX, null), this.range(days));
   }
 
   #find(domain: number, id: string) {
-    const report = this.context.reports.find(domain, id);
+    const report = this.deps.reports.find(domain, id);
     if (report !== undefined) return report;
     throw new AppError("not_found", { message: "There is no such report of this domain." });
   }

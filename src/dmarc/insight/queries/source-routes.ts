@@ -50,10 +50,10 @@ interface FoundSources {
 
 /** Lists who sends in the names of the caller's domains. Throws `not_found` for a domain of another account. */
 export class SourceReader {
-  constructor(private readonly context: Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain">) {}
+  constructor(private readonly deps: Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain">) {}
 
   list(caller: Caller, id: string, query: SourceListQuery): FoundSources {
-    const { db, clock, rollups, findDomain } = this.context;
+    const { db, clock, rollups, findDomain } = this.deps;
     const domain = findDomain(caller, id);
     const { from, to, classification, byNetwork = false, text = "", isFailing = false } = query;
     const range = rangeOf({ from, to }, clock.nowMs());

@@ -143,7 +143,7 @@ export class SourceIdentities {
   #selectorUsers: ReadonlyMap<string, ReadonlySet<string>> | null = null;
 
   constructor(
-    private readonly context: {
+    private readonly deps: {
       /** The monitored domain. */
       readonly domain: string;
       /** See `organisationUnder`. */
@@ -153,7 +153,7 @@ export class SourceIdentities {
       readonly addresses: ReadonlyMap<string, SourceAddress>;
     },
   ) {
-    const { domain, organisation, sources } = context;
+    const { domain, organisation, sources } = deps;
     this.#own = { key: "own", kind: "own", name: `${domain} (own servers)`, service: null };
     this.#organisation = organisation;
     this.#parent = organisationalDomain(organisation);
@@ -179,7 +179,7 @@ export class SourceIdentities {
   }
 
   reverseNameKind(ip: string): ReverseNameKind {
-    return entryOf(this.#reverseNames, ip, () => reverseNameKindOf(this.context.addresses.get(ip)));
+    return entryOf(this.#reverseNames, ip, () => reverseNameKindOf(this.deps.addresses.get(ip)));
   }
 
   /**
@@ -190,7 +190,7 @@ export class SourceIdentities {
     if (foreign === null || !TENANT_DOMAINS.some((parent) => foreign.endsWith(parent))) return false;
     const [tenant = ""] = foreign.split(".");
     const [label = ""] = this.#organisation.split(".");
-    return [this.context.domain.replaceAll(".", "-"), this.#organisation.replaceAll(".", "-"), label].includes(tenant);
+    return [this.deps.domain.replaceAll(".", "-"), this.#organisation.replaceAll(".", "-"), label].includes(tenant);
   }
 
   /** Rules 1 to 4: the identity that does not rest on a signature, which may have been forwarded. */
@@ -199,7 +199,7 @@ export class SourceIdentities {
   }
 
   #proveIdentity(ip: string): SourceIdentity | null {
-    const address = this.context.addresses.get(ip);
+    const address = this.deps.addresses.get(ip);
     const sources = this.#byAddress.get(ip) ?? [];
     const name = address?.isConfirmed === true ? address.name : null;
     if (this.isOwn(name)) {
@@ -229,7 +229,7 @@ export class SourceIdentities {
     const signers = this.#foreignNames(sources, "foreign");
     const service = firstService(signers);
     if (service !== null) return serviceIdentity(service);
-    const name = this.reverseNameKind(ip) === "hosting" ? this.context.addresses.get(ip)?.name : null;
+    const name = this.reverseNameKind(ip) === "hosting" ? this.deps.addresses.get(ip)?.name : null;
     const organisation = signers[0] ?? name ?? null;
     return organisation === null ? networkIdentity(ip) : organisationIdentity(organisation);
   }
@@ -249,7 +249,7 @@ export class SourceIdentities {
 
   #findSelectorUsers(): ReadonlyMap<string, ReadonlySet<string>> {
     const users = new Map<string, Set<string>>();
-    const { sources } = this.context;
+    const { sources } = this.deps;
     const hasVouched = sources.some(({ isVouched }) => isVouched);
     for (const { evidence, isVouched } of sources) {
       if (hasVouched && !isVouched) continue;

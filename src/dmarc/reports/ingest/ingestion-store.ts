@@ -102,7 +102,7 @@ const STATEMENTS = {
   ),
 };
 
-/** Every mail and file that came in, and its bytes. */
+/** Every received mail and file, and its bytes. */
 export class IngestionStore {
   readonly #orm: Db["orm"];
   readonly #sql;
@@ -272,7 +272,7 @@ export class ReportQueue {
   ) {}
 
   /**
-   * Stores what came in as a pending ingestion and returns its id; durable when this resolves. `also` is written in the
+   * Stores a received mail or file as a pending ingestion and returns its id; durable when this resolves. `also` is written in the
    * same transaction. Rejects, with nothing stored, when the database cannot be written (disk full, locked for seconds).
    */
   async add(incoming: IncomingReport, also: (tx: Tx, id: string) => void = () => undefined): Promise<string> {
