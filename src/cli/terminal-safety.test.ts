@@ -102,6 +102,8 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["dmarc", "export", E],
   ["dmarc", "export", "example.com", "--from", E],
   ["dmarc", "health", E],
+  ["dmarc", "own-hosts", E],
+  ["dmarc", "record-history", E],
   ["dmarc", "health", "example.com", "--selector", E],
   ["inspect", "address", `${E}@example.com`],
   ["inspect", "reply", `550 ${E}`],

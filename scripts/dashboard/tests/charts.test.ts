@@ -8,7 +8,7 @@ const daysOf = (count: number): string[] =>
   Array.from({ length: count }, (_, at) => new Date(Date.UTC(2026, 0, 1) + at * DAY_MS).toISOString().slice(0, 10));
 
 /** Draws these counts in place of the chart of the page. Returns the runs of columns that have the colour of the series, as [begin, end]. */
-const drawn = (values: ReadonlyArray<number | null>) => {
+const drawn = async (values: ReadonlyArray<number | null>) => {
   const place = document.querySelector<HTMLElement>("[data-chart]");
   if (place === null) throw new Error("the page has no chart");
   const days = place.dataset.days ?? "";
@@ -17,6 +17,8 @@ const drawn = (values: ReadonlyArray<number | null>) => {
     series: [{ title: "Aligned", kind: "ok", values }],
   });
   document.dispatchEvent(new CustomEvent("htmx:after:swap"));
+  // The chart draws in a task of its own.
+  await new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)));
   const canvas = place.querySelector("canvas");
   const context = canvas?.getContext("2d");
   if (!canvas || !context) throw new Error("nothing was drawn");

@@ -161,6 +161,7 @@ const MxFacts = ({ hosts, null_mx, unchecked }: MxSection) => {
   return (
     <Table
       caption="MX hosts"
+      isStacked
       columns={[
         { title: "Preference" },
         { title: "Host", isMono: true },
