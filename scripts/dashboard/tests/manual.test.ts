@@ -73,7 +73,7 @@ describe("the manual", () => {
       expect([path, await target.textContent()]).toEqual([path, expect.stringContaining(heading)]);
     }
     await owner.page.getByRole("link", { name: "Back to the dashboard" }).click();
-    await owner.page.waitForURL((url) => url.pathname === "/");
+    await owner.page.waitForURL((url) => url.pathname === HELP.at(-1)?.[0]);
     expect(owner.problems).toEqual([]);
   });
 });

@@ -177,7 +177,22 @@
     mark();
   };
 
+  // ── The way back leads to the page that the reader came from, in its mode
+  const leadBack = () => {
+    const link = document.querySelector(".back");
+    const from = document.referrer.startsWith(`${location.origin}/`) ? new URL(document.referrer) : null;
+    const isManual = from?.pathname === "/docs" || from?.pathname.startsWith("/docs/");
+    try {
+      if (from && !isManual) sessionStorage.setItem("pw_back", from.pathname + from.search);
+      const back = sessionStorage.getItem("pw_back");
+      if (link && back) link.href = back;
+    } catch {
+      // Without storage the way back is the home page.
+    }
+  };
+
   document.addEventListener("DOMContentLoaded", () => {
+    leadBack();
     const place = document.getElementById("search");
     if (place) startSearch(place);
     for (const pre of document.querySelectorAll("main pre")) addCopyButton(pre);

@@ -122,7 +122,7 @@ interface DownloadProps {
 export const DownloadPanel = ({ job, shown: { show, reason, q } }: DownloadProps) => (
   <Panel title="Download" id="download" aside={<ButtonLink href={`/lists/${job.id}`}>Close</ButtonLink>}>
     <GetForm action={`/lists/${job.id}/results.csv`} class="form">
-      <div class="choices">
+      <div class="form">
         <SelectField name="show" label="Rows" value={show ?? "deliverable"} options={SHOW_OPTIONS} />
         <SelectField
           name="preset"

@@ -195,7 +195,7 @@ export const renderManualPage = (page: ManualPage, pages: readonly ManualPage[])
           </main>
           <aside class="manual-aside" aria-label="On this page">
             ${contents.aside}
-            <p><a href="/">← Back to the dashboard</a></p>
+            <p><a class="back" href="/">← Back to the dashboard</a></p>
           </aside>
         </div>
       </body>
