@@ -1,5 +1,5 @@
 /**
- * `npm run tool -- fleet [--seed N] [--days N] [--scale N] [--only PATTERN] [--json]`: a simulated fleet of domains whose truth is known, and the
+ * `npm run tool -- fleet [--seed N] [--days N] [--scale N] [--only PATTERN] [--core] [--json]`: a simulated fleet of domains whose truth is known, and the
  * score of what the service says of it. Ends with status 1 when the score is below the minimum.
  */
 import { parseArgs } from "node:util";
@@ -14,6 +14,7 @@ const { values } = parseArgs({
     days: { type: "string", default: "75" },
     scale: { type: "string", default: "1" },
     only: { type: "string", default: "" },
+    core: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
   },
 });
@@ -23,6 +24,7 @@ const result = await simulate({
   seed,
   days,
   only: new RegExp(values.only, "i"),
+  isCore: values.core,
   scale: Number(values.scale),
   tell: (text) => console.error(text),
 });

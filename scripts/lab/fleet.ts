@@ -12,9 +12,9 @@ const Result = z.object({ figures: z.record(z.string(), z.number()), shortfalls:
 /** A quiet machine needs two minutes. */
 const TIMEOUT_MS = 15 * 60_000;
 
-/** The simulated fleet of `npm run tool -- fleet`, its figures as claims of the lab. */
+/** The core of the simulated fleet of `npm run tool -- fleet`, its figures as claims of the lab. */
 export const runFleet = async (supervisor: Supervisor): Promise<OutageCell[]> => {
-  const argv = [process.execPath, "--no-env-file", SCRIPT, "--json"];
+  const argv = [process.execPath, "--no-env-file", SCRIPT, "--core", "--json"];
   const { stdout, stderr } = await supervisor.finish(argv, { timeoutMs: TIMEOUT_MS });
   if (stdout === "") throw new Error(`The fleet ended without a result: ${stderr.slice(-2_000)}`);
   const { figures, shortfalls } = Result.parse(JSON.parse(stdout));

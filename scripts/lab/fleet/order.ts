@@ -21,7 +21,7 @@ const sourcesAfter = async (seed: number, shuffle: number): Promise<string[]> =>
   const signer = createSigner();
   publishReporters(dns, signer);
   publishSigner(dns, signer, LIAR);
-  const plans = fleetOf(seed, dns, { key: signer.record, only: DOMAINS });
+  const plans = fleetOf(seed, dns, { key: signer.record, only: DOMAINS, isCore: true });
   const world = await startWorld(nowMs, dns);
   const order = createChance(shuffle);
   try {
