@@ -145,7 +145,7 @@ const tenfold = ({ addresses, plan, noise }: Builder): DomainPlan => {
   const domain = "pixelpony-games.com";
   const own = { domain, network: "135.181.66", nameOf: () => `mail.${domain}`, selector: "pp" };
   return plan(domain, "ten times the mail for five days", {
-    selectors: ["pp", "ses1", "mandrill"],
+    selectors: ["pp", "ses1", "k1", "mandrill"],
     streams: [
       ownServers(addresses, { ...own, who: "own servers", hosts: 1, volume: daily(100) }),
       through(addresses, "ses", {

@@ -53,8 +53,8 @@ const recordRequirement = ({ status, failing, record, reportedDays }: AdviceFact
   return { ...base, met, observed, message: met ? valid : "The record is not correct yet." };
 };
 
-const keysInOrder = ({ health }: AdviceFacts): AdviceRequirement => {
-  const errors = keyErrors(health);
+const keysInOrder = (facts: AdviceFacts): AdviceRequirement => {
+  const errors = keyErrors(facts);
   const [first] = errors;
   const message = first === undefined ? "No key that signs mail now has an error." : findingWithFix(first);
   return { code: "keys_in_order", met: first === undefined, observed: errors.length, expected: 0, message };

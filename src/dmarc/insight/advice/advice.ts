@@ -85,7 +85,7 @@ const nextStep = (situation: AdviceSituation) => {
 
 /** Signatures with a key that has an error fail, whatever the policy is. */
 const keyStep = (facts: AdviceFacts) => {
-  const [first] = keyErrors(facts.health);
+  const [first] = keyErrors(facts);
   if (first === undefined) return null;
   const selector = first.key?.selector;
   const user = weighMail(facts.sources).failing.find(({ key, history }) => {

@@ -138,9 +138,14 @@ const SPF_CODES: ReadonlySet<string> = new Set([
 export const findingWithFix = ({ message, fix }: AdvisedFinding): string =>
   fix === null ? message : `${message} ${fix}`;
 
-/** The errors of keys that sign mail now: signatures with them fail. */
-export const keyErrors = (health: readonly AdvisedFinding[]): readonly AdvisedFinding[] =>
-  health.filter(({ code, severity, key }) => severity === "error" && KEY_CODES.has(code) && key?.isInUse === true);
+/** The errors of keys that sign mail now: signatures with them fail. A key that only reports outside of the advice name is left out. */
+export const keyErrors = ({ health, sources }: Pick<AdviceFacts, "health" | "sources">): readonly AdvisedFinding[] => {
+  const selectors = new Set(sources.flatMap(({ dkim }) => dkim.map(({ selector }) => selector)));
+  return health.filter(
+    ({ code, severity, key }) =>
+      severity === "error" && KEY_CODES.has(code) && key?.isInUse === true && selectors.has(key.selector),
+  );
+};
 
 /** The invalid keys of the selectors that a source uses, and errors of SPF where its mail depends on it. */
 const findingsOf = (
