@@ -146,6 +146,12 @@ const tenfold = ({ addresses, plan, noise }: Builder): DomainPlan => {
   const own = { domain, network: "135.181.66", nameOf: () => `mail.${domain}`, selector: "pp" };
   return plan(domain, "ten times the mail for five days", {
     selectors: ["pp", "ses1", "k1", "mandrill"],
+    events: [
+      {
+        ...{ what: "ten times the mail", day: 40, within: 3, rules: ["volume_spike"], endDay: 45 },
+        ...{ about: null, cause: /SES/, isOptional: true },
+      },
+    ],
     streams: [
       ownServers(addresses, { ...own, who: "own servers", hosts: 1, volume: daily(100) }),
       through(addresses, "ses", {
