@@ -2,7 +2,7 @@
  * `npm run shots`: a picture of every page, light and dark, wide and narrow, into `shots/`, named by page. Pages are found by following
  * links from the home page. Fails when a page violates the policy, logs an error, requests anything elsewhere, scrolls sideways at
  * 360 px, has a violation of axe-core, is larger than 150 kB, or when no link leads to a page of the map. `--facts FILE` uses a
- * running `npm run tool -- demo`; `--readme` takes the picture of the README alone, into `fixtures/`.
+ * running `npm run tool -- demo`; `--readme` takes the picture of the README and the one that messengers show beside links, alone.
  */
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -21,8 +21,11 @@ mkdirSync(folder);
 
 ensurePackages(["chromium", "faketime"]);
 const README_PICTURE = join(import.meta.dir, "..", "fixtures/dashboard.png");
+const SHARE_PICTURE = join(import.meta.dir, "..", "src/dashboard/assets/share.png");
 const work = (facts: StageFacts): Promise<number> =>
-  values.readme ? shootReadme(facts, README_PICTURE) : shoot(facts, { folder, only: values.only ?? null });
+  values.readme
+    ? shootReadme(facts, { page: README_PICTURE, share: SHARE_PICTURE })
+    : shoot(facts, { folder, only: values.only ?? null });
 const status =
   values.facts === undefined
     ? await Stage.use(PER_DAY, work)

@@ -12,7 +12,7 @@ export const PAGE_MAP: readonly string[] = [
     "/dmarc/{id}/advice",
     "/dmarc/{id}/reports",
   ],
-  ...["/dmarc/intake", "/blocklists", "/blocklists/{id}", "/blocklists/lists", "/usage", "/webhooks"],
+  ...["/dmarc/intake", "/blocklists", "/blocklists/{id}", "/blocklists/lists", "/usage", "/webhooks", "/search"],
   ...["/settings", "/settings/keys", "/settings/users", "/settings/profile"],
 ];
 

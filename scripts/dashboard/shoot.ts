@@ -134,8 +134,17 @@ const photograph = async (
 const README_WIDTH = 1_280;
 const README_HEIGHT = 800;
 
-/** Takes the picture of the home page that the README shows. */
-export const shootReadme = async (facts: StageFacts, path: string): Promise<number> => {
+const SHARE_PAGE = `<!doctype html><meta charset="utf-8"><style>
+body{margin:0;width:1200px;height:630px;box-sizing:border-box;padding:0 96px;display:flex;align-items:center;gap:64px;
+background:#f6f8f8;color:#14201f;font-family:system-ui,sans-serif;border-bottom:16px solid #0f8277}
+svg{width:230px;flex:none}h1{font-size:92px;letter-spacing:-.03em;margin:0 0 18px}p{font-size:38px;line-height:1.35;margin:0;color:#55646a}
+</style>MARK<div><h1>Postwarden</h1><p>Verifies addresses.<br>Monitors DMARC and blocklists.<br>One binary on your own machine.</p></div>`;
+
+/** Takes the picture of the home page that the README shows, and the one that messengers show beside a link. */
+export const shootReadme = async (
+  facts: StageFacts,
+  { page: path, share }: { readonly page: string; readonly share: string },
+): Promise<number> => {
   const browser = await launchBrowser();
   try {
     const client = await signIn(facts.url, { ...facts.users.owner, password: facts.password });
@@ -143,6 +152,10 @@ export const shootReadme = async (facts: StageFacts, path: string): Promise<numb
     await page.setViewportSize({ width: README_WIDTH, height: README_HEIGHT });
     await page.goto(facts.url);
     await page.screenshot({ path, animations: "disabled" });
+    const mark = await Bun.file(join(import.meta.dir, "../../src/dashboard/assets/favicon.svg")).text();
+    await page.setViewportSize({ width: 1_200, height: 630 });
+    await page.setContent(SHARE_PAGE.replace("MARK", mark));
+    await page.screenshot({ path: share });
     return 0;
   } finally {
     await browser.close();

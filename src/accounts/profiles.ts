@@ -4,7 +4,7 @@ import type { Tx } from "../foundation/db/open.ts";
 import type { DbClock } from "../foundation/db/runtime.ts";
 import type { AuditLog } from "./audit-store.ts";
 import { passwordProblem, type Passwords } from "./passwords.ts";
-import { counterOfCode, hashOfRecoveryCode, newRecoveryCodes, newTotpSecret, totpUri } from "./second-factor.ts";
+import { counterOfCode, hashOfRecoveryCode, newRecoveryCodes, newTotpSecret } from "./second-factor.ts";
 import type { SessionStore } from "./session-store.ts";
 import { SignInThrottle } from "./sign-in-throttle.ts";
 import { refuse, type UserProblem, type UserRecord, type UserStore, refuseWith } from "./user-store.ts";
@@ -13,7 +13,8 @@ import { refuse, type UserProblem, type UserRecord, type UserStore, refuseWith }
 export interface CodeEnrolment {
   /** Base32. */
   readonly secret: string;
-  readonly uri: string;
+  /** Of the user. */
+  readonly email: string;
 }
 
 /** Who changes its own user, in which session. */
@@ -68,7 +69,7 @@ export class Profiles {
       if (user === undefined || user.totpConfirmedAtMs !== null) return null;
       const secret = user.totpSecret ?? newTotpSecret();
       if (user.totpSecret === null) this.deps.store.update(tx, userId, { totpSecret: secret });
-      return { secret, uri: totpUri(secret, user.email) };
+      return { secret, email: user.email };
     });
   }
 
@@ -76,7 +77,7 @@ export class Profiles {
   findEnrolment(userId: string): CodeEnrolment | null {
     const user = this.deps.store.find(userId)?.user;
     if (user === undefined || user.totpSecret === null || user.totpConfirmedAtMs !== null) return null;
-    return { secret: user.totpSecret, uri: totpUri(user.totpSecret, user.email) };
+    return { secret: user.totpSecret, email: user.email };
   }
 
   /** Drops an enrolment that was not confirmed. */

@@ -59,7 +59,7 @@ describe("a code", () => {
 });
 
 test("apps read issuer, user and key from the URI", () => {
-  const uri = new URL(totpUri(SECRET, "ada+x@example.com"));
+  const uri = new URL(totpUri(SECRET, "ada+x@example.com", "Postwarden"));
   expect(uri.protocol + uri.host).toBe("otpauth:totp");
   expect(decodeURIComponent(uri.pathname)).toBe("/Postwarden:ada+x@example.com");
   expect(Object.fromEntries(uri.searchParams)).toEqual({

@@ -4,7 +4,6 @@ import { newSecretToken, sha256 } from "../foundation/base/secrets.ts";
 import type { UserRecord } from "./user-store.ts";
 import type { Clock } from "../foundation/base/clock.ts";
 
-const ISSUER = "Postwarden";
 const PERIOD_S = 30;
 const DIGITS = 6;
 const SECRET_BYTES = 20;
@@ -15,9 +14,9 @@ const RECOVERY_CODES = 10;
 /** 16 base62 characters are 95 bits. */
 const RECOVERY_FORM = /^[0-9A-Za-z]{4}(-[0-9A-Za-z]{4}){3}$/;
 
-const totpOf = (secret: string, email: string): TOTP =>
+const totpOf = (secret: string, email: string, issuer = ""): TOTP =>
   new TOTP({
-    issuer: ISSUER,
+    issuer,
     label: email,
     algorithm: "SHA1",
     digits: DIGITS,
@@ -28,8 +27,9 @@ const totpOf = (secret: string, email: string): TOTP =>
 /** A new secret for codes of an authenticator app (RFC 6238), in base32. */
 export const newTotpSecret = (): string => new Secret({ size: SECRET_BYTES }).base32;
 
-/** The `otpauth:` URI that authenticator apps read, usually from a QR code. */
-export const totpUri = (secret: string, email: string): string => totpOf(secret, email).toString();
+/** The `otpauth:` URI that authenticator apps read, usually from a QR code. They show the issuer. */
+export const totpUri = (secret: string, email: string, issuer: string): string =>
+  totpOf(secret, email, issuer).toString();
 
 /**
  * The time step of a code that is right now and later than `lastCounter`, so that a code is accepted once only (RFC 6238

@@ -25,6 +25,7 @@ import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
 import type { HttpListener } from "./http-listener.ts";
 import { CommandFailed, type Io } from "./io.ts";
 import type { CommandNode } from "./command-tree.ts";
+import { type Logo, readLogo } from "../dashboard/logo.ts";
 import type { ServiceGate } from "./service-gate.ts";
 import type { Hangups, ReloadableSettings } from "./settings-reload.ts";
 
@@ -116,6 +117,14 @@ const stopService = async (
   http.destroy();
 };
 
+/** The logo of pages; null without one. */
+const openLogo = async ({ brandLogoPath }: Config): Promise<Logo | null> => {
+  if (brandLogoPath === null) return null;
+  const read = await readLogo(brandLogoPath);
+  if (!read.ok) throw new CommandFailed(`POSTWARDEN_BRAND_LOGO: ${brandLogoPath} ${read.error}.`, "brand_logo");
+  return read.value;
+};
+
 /** Composes the service on its database, opens the gate for requests, and runs it until a signal stops it. */
 const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> => {
   const { config, settings, log, io, asJson, stopSignal, hangups, clients } = options;
@@ -123,7 +132,8 @@ const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> =
   const platform = systemPlatform(config);
   const freshResolver = freshResolverOf(config);
   const baseUrl = baseUrlOf(config, config.port);
-  const composed = { config, db, log, platform, freshResolver, baseUrl, commands: options.allCommands };
+  const logo = await openLogo(config);
+  const composed = { config, db, log, platform, freshResolver, baseUrl, logo, commands: options.allCommands };
   const examine = () => examineServer(config, db.path);
   const serviceOptions = { ...composed, examine, problems: () => options.problems.list() };
   const service = new Service(serviceOptions);

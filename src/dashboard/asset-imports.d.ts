@@ -8,6 +8,11 @@ declare module "uplot/dist/uPlot.iife.min.js" {
   export default text;
 }
 
+declare module "*/assets/share.png" {
+  const path: string;
+  export default path;
+}
+
 declare module "*/assets/app.js" {
   const text: string;
   export default text;

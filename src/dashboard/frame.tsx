@@ -16,6 +16,7 @@ import {
 } from "./visit.ts";
 import { z } from "zod";
 import { publicAction } from "./page.ts";
+import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import htmxScript from "htmx.org/dist/htmx.min.js" with { type: "text" };
@@ -28,33 +29,47 @@ import favicon from "./assets/favicon.svg" with { type: "text" };
 import manualScript from "./assets/manual.js" with { type: "text" };
 import manualStyle from "./assets/manual.css" with { type: "text" };
 import manualIndex from "./assets/manual-index.txt" with { type: "text" };
+import shareImage from "./assets/share.png" with { type: "file" };
 import style from "./assets/style.css" with { type: "text" };
+import type { Logo } from "./logo.ts";
 
 const HASH_CHARACTERS = 12;
 
 interface Asset {
-  readonly text: string;
+  readonly content: string | Uint8Array<ArrayBuffer>;
   readonly type: string;
 }
 
 /** Everything that pages load, those of the manual too. It is all in the executable. */
 const ASSETS: Readonly<Record<string, Asset>> = {
-  "style.css": { text: `${uplotStyle}\n${style}`, type: "text/css" },
-  "htmx.js": { text: htmxScript, type: "text/javascript" },
-  "uplot.js": { text: uplotScript, type: "text/javascript" },
-  "app.js": { text: appScript, type: "text/javascript" },
-  "manual.css": { text: manualStyle, type: "text/css" },
-  "manual.js": { text: manualScript, type: "text/javascript" },
-  "manual-index.json": { text: manualIndex, type: "application/json" },
-  "favicon.svg": { text: favicon, type: "image/svg+xml" },
+  "style.css": { content: `${uplotStyle}\n${style}`, type: "text/css" },
+  "htmx.js": { content: htmxScript, type: "text/javascript" },
+  "uplot.js": { content: uplotScript, type: "text/javascript" },
+  "app.js": { content: appScript, type: "text/javascript" },
+  "manual.css": { content: manualStyle, type: "text/css" },
+  "manual.js": { content: manualScript, type: "text/javascript" },
+  "manual-index.json": { content: manualIndex, type: "application/json" },
+  "favicon.svg": { content: favicon, type: "image/svg+xml" },
+  "share.png": { content: new Uint8Array(readFileSync(shareImage)), type: "image/png" },
 };
 
 export type AssetName =
-  "style.css" | "htmx.js" | "uplot.js" | "app.js" | "manual.css" | "manual.js" | "manual-index.json" | "favicon.svg";
+  | "style.css"
+  | "htmx.js"
+  | "uplot.js"
+  | "app.js"
+  | "manual.css"
+  | "manual.js"
+  | "manual-index.json"
+  | "favicon.svg"
+  | "share.png";
 
 /** `style.css` → `/assets/<hash>-style.css`: the name changes with the content, so that browsers may keep it. */
 const PATHS: ReadonlyMap<string, string> = new Map(
-  Object.entries(ASSETS).map(([name, { text }]) => [name, `/assets/${sha256(text).slice(0, HASH_CHARACTERS)}-${name}`]),
+  Object.entries(ASSETS).map(([name, { content }]) => [
+    name,
+    `/assets/${sha256(content).slice(0, HASH_CHARACTERS)}-${name}`,
+  ]),
 );
 
 export const assetPath = (name: AssetName): string => PATHS.get(name) ?? "";
@@ -69,9 +84,11 @@ export const findAsset = async (request: Request, path: string): Promise<Respons
   const [name] = [...PATHS].find(([, known]) => known === path) ?? [];
   const asset = name === undefined ? undefined : ASSETS[name];
   if (asset === undefined) return null;
-  const headers = { ...HEADERS, "content-type": `${asset.type}; charset=utf-8`, vary: "accept-encoding" };
-  if (!takesGzip(request)) return new Response(asset.text, { headers });
-  const compressed = zipped.get(path) ?? zip(asset.text);
+  const { content, type } = asset;
+  if (typeof content !== "string") return new Response(content, { headers: { ...HEADERS, "content-type": type } });
+  const headers = { ...HEADERS, "content-type": `${type}; charset=utf-8`, vary: "accept-encoding" };
+  if (!takesGzip(request)) return new Response(content, { headers });
+  const compressed = zipped.get(path) ?? zip(content);
   zipped.set(path, compressed);
   return new Response(await compressed, { headers: { ...headers, "content-encoding": "gzip" } });
 };
@@ -94,6 +111,10 @@ export interface FrameProps {
   readonly theme: Theme;
   /** The section of the manual about the page; null where the manual is turned off. */
   readonly help: string | null;
+  /** In place of the mark. */
+  readonly logo: Logo | null;
+  /** The URL of the picture that messengers show beside a link; null where the service has a logo of its own. */
+  readonly shareImage: string | null;
 }
 
 const SECTIONS: ReadonlyArray<readonly [section: Section, title: string, path: string, icon: IconName]> = [
@@ -111,8 +132,9 @@ const HTMX_CONFIG = JSON.stringify({ includeIndicatorCSS: false });
 
 /** The document around a page. */
 export const Frame = (props: FrameProps) => {
-  const { view, viewer, theme } = props;
-  const { timeZone } = usePage();
+  const { view, viewer, theme, logo } = props;
+  const { timeZone, brandName } = usePage();
+  const title = `${view.title} · ${brandName}`;
   const isBare = view.isBare === true;
   const inside = viewer === null ? <Card {...props} /> : <Shell {...props} viewer={viewer} />;
   return (
@@ -123,8 +145,9 @@ export const Frame = (props: FrameProps) => {
         <meta name="color-scheme" content="light dark" />
         <meta name="robots" content="noindex" />
         <meta name="htmx-config" content={HTMX_CONFIG} />
-        <title>{`${view.title} · Postwarden`}</title>
-        <link rel="icon" type="image/svg+xml" href={assetPath("favicon.svg")} />
+        <title>{title}</title>
+        {viewer === null && <ShareTags title={title} image={props.shareImage} />}
+        <link rel="icon" type={logo?.type ?? MARK.type} href={logo?.path ?? MARK.path} />
         <link rel="stylesheet" href={assetPath("style.css")} />
         {!isBare && (
           <>
@@ -150,11 +173,33 @@ export const Frame = (props: FrameProps) => {
   );
 };
 
+const MARK = { type: "image/svg+xml", path: assetPath("favicon.svg") };
+
+/** What a messenger shows of a link: pages that need no sign-in. */
+const ShareTags = ({ title, image }: { readonly title: string; readonly image: string | null }) => (
+  <>
+    <meta property="og:title" content={title} />
+    <meta property="og:type" content="website" />
+    {image !== null && <meta property="og:image" content={image} />}
+  </>
+);
+
+/** The logo, which usually contains the name; otherwise the mark and the name. */
+const BrandName = ({ logo }: Pick<FrameProps, "logo">) => {
+  const { brandName } = usePage();
+  if (logo !== null) return <img class="logo" src={logo.path} alt={brandName} />;
+  return (
+    <>
+      <img class="mark" src={MARK.path} alt="" width="24" height="24" /> {brandName}
+    </>
+  );
+};
+
 /** A page for visitors: nothing but the page. */
 const Card = (props: FrameProps) => (
   <main id="main" class="card" tabIndex={-1}>
     <p class="brand">
-      <Icon name="mail-check" /> Postwarden
+      <BrandName logo={props.logo} />
     </p>
     <Notices {...props} />
     {props.view.body}
@@ -166,7 +211,7 @@ const Shell = (props: FrameProps & { readonly viewer: Viewer }) => (
     <header class="side">
       <div class="bar">
         <Link class="brand" href="/">
-          <Icon name="mail-check" /> Postwarden
+          <BrandName logo={props.logo} />
         </Link>
         {props.viewer.mode === "test" && <span class="stripe">Test data</span>}
         <details class="menu">
@@ -202,9 +247,14 @@ const Notice = ({ kind, children }: { readonly kind: "ok" | "bad"; readonly chil
 );
 
 const Navigation = ({ view, viewer, facts, theme, help }: FrameProps & { readonly viewer: Viewer }) => {
-  const { mayOpen } = usePage();
+  const { mayOpen, href } = usePage();
   return (
     <div class="nav">
+      {mayOpen("/search") && (
+        <a href={href("/search")} class="find" data-search>
+          <Icon name="search" /> <span>Search</span> <kbd>Ctrl K</kbd>
+        </a>
+      )}
       <nav aria-label="Sections">
         <ul>
           {SECTIONS.filter(([, , path]) => mayOpen(path)).map(([section, title, path, icon]) => {

@@ -13,6 +13,7 @@ const SECTIONS: ReadonlyArray<readonly [path: RegExp, section: string]> = [
   [/^\/settings\/service/, "running-it#monitor-it"],
   [/^\/settings\/users/, "dashboard#users-and-roles"],
   [/^\/settings/, "dashboard#settings-pages"],
+  [/^\/search/, "dashboard#find-anything"],
   [/^\/welcome/, "getting-started"],
 ];
 

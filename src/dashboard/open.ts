@@ -7,6 +7,7 @@ import type { Owner } from "../foundation/base/secrets.ts";
 import type { BlocklistSlice } from "../blocklist/open.ts";
 import type { BulkSlice } from "../bulk/open.ts";
 import type { DmarcSlice } from "../dmarc/open.ts";
+import { SourceSearch } from "../dmarc/insight/queries/source-search.ts";
 import { DmarcReaders } from "../dmarc/readers.ts";
 import type { Doctor } from "../doctor/doctor.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
@@ -18,12 +19,15 @@ import { createDomainPages, createDmarcReportPages } from "./dmarc/pages.tsx";
 import { AttentionBoard, type AttentionSource, operatorSource } from "./home/attention-board.ts";
 import { createHomePages } from "./home/pages.tsx";
 import { createListPages } from "./lists/pages.tsx";
+import type { Brand } from "./logo.ts";
 import { PREFERENCES } from "./frame.tsx";
 import { createProfilePages } from "./profile/pages.tsx";
 import { withRole } from "./roles.ts";
 import { type ActiveSession, Dashboard } from "./serve-pages.tsx";
 import type { RetentionFact } from "./settings/account.tsx";
 import type { MailOffUseCases } from "./settings/notifications.tsx";
+import { createSearchPages } from "./search/pages.tsx";
+import { Search } from "./search/search.ts";
 import { createSettingsPages } from "./settings/pages.tsx";
 import type { ServiceFacts } from "./settings/service.tsx";
 import { createSignInPages } from "./sign-in/pages.tsx";
@@ -64,6 +68,7 @@ export interface PagesOptions {
   readonly clientAddress: (request: Request) => string | null;
   readonly readFacts: () => ServiceFacts;
   readonly hasManual: boolean;
+  readonly brand: Brand;
 }
 
 /** The dashboard with all its pages. */
@@ -74,7 +79,7 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
   const { guessedCodes, callerName: nameOf, store, credits, ledger, audit } = accounts;
   const { clientAddress, linkUrl } = options;
   const { mailing, rules } = notifications.outbound;
-  const userMail = { mailer: mailing?.mailer ?? null, baseUrl: linkUrl, log };
+  const userMail = { mailer: mailing?.mailer ?? null, baseUrl: linkUrl, brandName: options.brand.name, log };
   accounts.sessions.onCodesGuessed(createCodeAlerts(userMail, guessedCodes));
   const board = new AttentionBoard(clock, [...attentionSources(slices), operatorSource(operatorFacts(slices))]);
   const people = { ...accounts, accounts: store, clock, baseUrl: linkUrl, clientAddress };
@@ -85,6 +90,8 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
     audit,
     clientAddress,
     hasManual: options.hasManual,
+    brand: options.brand,
+    baseUrl: options.baseUrl,
     isHttps: options.baseUrl.startsWith("https:"),
     findSession: createSessionFinder(accounts),
     routes: [
@@ -104,6 +111,7 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
       ...createSignInPages(people),
       ...createProfilePages(people),
       ...createUserPages({ ...people, mail: createInvitationMail(userMail) }),
+      ...createSearchPages(openSearch(slices)),
       ...createUsagePages({ usage: usage.usage, ledger, nameOf, clock }),
       ...createWebhookPages({
         webhooks: notifications.webhooks,
@@ -149,6 +157,12 @@ const attentionSources = (slices: DashboardSlices): readonly AttentionSource[] =
     { section: "lists", itemsOf: ({ caller }) => bulk.queries.attention(caller) },
     { section: "webhooks", itemsOf: ({ caller }) => notifications.webhooks.endpoints.attention(caller) },
   ];
+};
+
+const openSearch = ({ runtime, verification, bulk, blocklist, dmarc }: DashboardSlices): Search => {
+  const sources = new SourceSearch(runtime.db, dmarc.stores.domains);
+  const { history } = verification;
+  return new Search({ history, queries: bulk.queries, table: blocklist.table, overview: dmarc.overview, sources });
 };
 
 const operatorFacts = (slices: DashboardSlices) => () => ({

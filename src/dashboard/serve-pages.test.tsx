@@ -1,3 +1,4 @@
+import type { Brand } from "./logo.ts";
 import { describe, expect, test } from "bun:test";
 import type { AuditLog } from "../accounts/audit-store.ts";
 import { ClientAddresses } from "../foundation/http/client-addresses.ts";
@@ -166,11 +167,12 @@ const ROUTES = [
   publicAction({ path: "/sign-in" }, () => new Response("tried")),
 ];
 
-const createApp = () => {
+const createApp = (brand: Brand = { name: "Postwarden", logo: null }) => {
   const clock = createTestClock();
   const guard = new Guard(() => undefined, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
   const dashboard = new Dashboard({
-    ...{ guard, clock, routes: ROUTES, hasManual: true, isHttps: false },
+    ...{ guard, clock, routes: ROUTES, hasManual: true, isHttps: false, baseUrl: "http://127.0.0.1" },
+    brand,
     audit: { perform: recordPerformed },
     findSession: (token) => {
       if (token === "broken") throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" });
@@ -459,4 +461,34 @@ test("a bar of parts has the width of each part, and none where there is nothing
       .toArray();
   expect(widths([1, 3])).toEqual(["0+250", "250+750"]);
   expect(widths([0, 0])).toEqual(["0+0", "0+0"]);
+});
+
+describe("the brand", () => {
+  const logo = {
+    path: "/assets/0123-logo.svg",
+    bytes: new TextEncoder().encode("<svg/>"),
+    type: "image/svg+xml",
+  } as const;
+  const askAgency = createApp({ name: "Hofmail", logo });
+
+  test("is the name of the service and its mark; messengers show a picture beside a link", async () => {
+    const { text } = await ask("/sign-in", {});
+    expect(text).toContain("· Postwarden</title>");
+    expect(text).toContain('<img class="mark"');
+    const [, image = ""] = /property="og:image" content="http:\/\/127\.0\.0\.1([^"]+)"/.exec(text) ?? [];
+    expect((await ask(image, {})).headers.get("content-type")).toBe("image/png");
+    expect((await ask("/", { as: "member" })).text).not.toContain("og:image");
+  });
+
+  test("may be that of an agency: its name and its logo in place of both", async () => {
+    const { text } = await askAgency("/sign-in", {});
+    expect(text).toContain("· Hofmail</title>");
+    expect(text).toContain('<img class="logo" src="/assets/0123-logo.svg" alt="Hofmail"');
+    expect(text).toContain('rel="icon" type="image/svg+xml" href="/assets/0123-logo.svg"');
+    expect(text).not.toMatch(/Postwarden|og:image/);
+    const picture = await askAgency(logo.path, {});
+    expect([picture.status, picture.text]).toEqual([200, "<svg/>"]);
+    expect(picture.headers.get("content-security-policy")).toContain("sandbox");
+    expect((await ask(logo.path, {})).status).toBe(404);
+  });
 });

@@ -14,7 +14,7 @@ import { pathOf, targetOf } from "../foundation/http/request-target.ts";
 import { sendText } from "../foundation/http/response.ts";
 import { subjectOf } from "../foundation/http/route-input.ts";
 import { SCOPES } from "../foundation/http/scopes.ts";
-import { findAsset, Frame, type FrameFacts } from "./frame.tsx";
+import { assetPath, findAsset, Frame, type FrameFacts } from "./frame.tsx";
 import {
   type Outcome,
   PageContext,
@@ -38,6 +38,7 @@ import {
 import { ForgedForm, type PageRoute } from "./page.ts";
 import { helpPath } from "./help.ts";
 import { hasRole, isViewerPage, roleOfForm, roleOfPage } from "./roles.ts";
+import { type Brand, logoResponse } from "./logo.ts";
 import { ShownOnce } from "./shown-once.tsx";
 import { Empty } from "./components/panel.tsx";
 import { ButtonLink } from "./components/inline.tsx";
@@ -73,6 +74,9 @@ export interface DashboardOptions {
   readonly isHttps: boolean;
   /** Whether the service has its manual under `/docs`. */
   readonly hasManual: boolean;
+  readonly brand: Brand;
+  /** Where the service is reached. */
+  readonly baseUrl: string;
 }
 
 const CONTENT_SECURITY_POLICY =
@@ -126,6 +130,8 @@ export class Dashboard {
       "/assets/:name",
       async ({ request }) => {
         this.deps.guard.admitAnyone(request);
+        const { logo } = this.deps.brand;
+        if (logo?.path === pathOf(request)) return logoResponse(logo);
         return (await findAsset(request, pathOf(request))) ?? this.#notFound(request);
       },
       { parse: "none" },
@@ -252,6 +258,7 @@ export class Dashboard {
       may,
       mayOpen,
       hasManual: this.deps.hasManual,
+      brandName: this.deps.brand.name,
     };
     const isBare = view.isBare === true;
     const flash = isBare ? null : readFlash(request);
@@ -260,6 +267,8 @@ export class Dashboard {
       viewer,
       flash,
       theme: readTheme(request),
+      logo: this.deps.brand.logo,
+      shareImage: this.deps.brand.logo === null ? `${this.deps.baseUrl}${assetPath("share.png")}` : null,
       help: this.deps.hasManual ? helpPath(visit.path) : null,
       message: form?.message ?? null,
       facts: viewer === null || isViewer ? null : this.deps.frameFacts(viewer),

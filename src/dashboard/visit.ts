@@ -194,6 +194,8 @@ export interface PageFacts {
   href(path: string): string;
   /** Whether the service serves its manual. */
   readonly hasManual: boolean;
+  /** What the service is called. */
+  readonly brandName: string;
 }
 
 const OUTSIDE: PageFacts = {
@@ -207,6 +209,7 @@ const OUTSIDE: PageFacts = {
   mayOpen: () => true,
   href: (path) => path,
   hasManual: true,
+  brandName: "Postwarden",
 };
 
 export const PageContext = createContext<PageFacts>(OUTSIDE);

@@ -17,6 +17,8 @@ export interface OutboundSettings {
   readonly webhookAllowNetworks: readonly string[];
   /** The URL as set; null: mail has no links to pages. */
   readonly baseUrl: string | null;
+  /** What mail calls the service. */
+  readonly brandName: string;
 }
 
 /** What leaves the service for anybody: which URLs are allowed, how alert mail is sent, and where accounts want it. */
@@ -30,14 +32,14 @@ export class Outbound {
 
   constructor(
     runtime: DbClock,
-    { webhookAllowNetworks, baseUrl }: OutboundSettings,
+    { webhookAllowNetworks, baseUrl, brandName }: OutboundSettings,
     { mailer }: { mailer: Mailer | null },
   ) {
     this.rules = createUrlPolicy(webhookAllowNetworks);
     this.urls = new WebhookUrls(runtime, this.rules);
     this.defaults = new NotificationsStore(runtime.db);
     this.subscriptions = new MailSubscriptions(runtime, new SubscriptionStore(runtime.db));
-    this.mailing = mailer === null ? null : { mailer, baseUrl, subscriptions: this.subscriptions };
+    this.mailing = mailer === null ? null : { mailer, baseUrl, brandName, subscriptions: this.subscriptions };
   }
 }
 

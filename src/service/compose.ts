@@ -9,6 +9,7 @@ import { ListExpiry } from "../bulk/run/job-changes.ts";
 import { createOwnAddressFinder } from "../dmarc/insight/sources/own-addresses.ts";
 import { DmarcSlice } from "../dmarc/open.ts";
 import { Doctor } from "../doctor/doctor.ts";
+import type { Logo } from "../dashboard/logo.ts";
 import type { Log, LoggedProblem } from "../foundation/base/log.ts";
 import { copyInWorker } from "../foundation/db/backup-worker.ts";
 import type { Db } from "../foundation/db/open.ts";
@@ -41,6 +42,8 @@ export interface ServiceOptions {
   /** A resolver without a cache, for blocklists and DMARC records; by default the platform's. */
   readonly freshResolver?: DnsResolver;
   readonly baseUrl: string;
+  /** The picture of `POSTWARDEN_BRAND_LOGO`; without it, pages show the mark. */
+  readonly logo?: Logo | null;
   /** Examines the machine; without it, there is nothing to find. */
   readonly examine?: () => Promise<readonly DoctorFinding[]>;
   /** The last warnings and errors of the log, the newest first. */

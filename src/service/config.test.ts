@@ -84,6 +84,8 @@ describe("a good value", () => {
     ["PROBE_ALLOW_NETWORKS", "127.0.0.0/8,::1/128", { probeAllowNetworks: ["127.0.0.0/8", "::1/128"] }],
     ["REPORT_HOST", "Reports.Example.com.", { reportHost: "reports.example.com", reportListen: null }],
     ["REPORT_HOST", "bücher.example", { reportHost: "xn--bcher-kva.example" }],
+    ["BRAND_NAME", " Hofmail & Söhne ", { brandName: "Hofmail & Söhne", brandLogoPath: null }],
+    ["BRAND_LOGO", "/etc/logo.svg", { brandLogoPath: "/etc/logo.svg", brandName: "Postwarden" }],
     ["ASN_LOOKUP", "off", { asnLookup: "off" }],
     ["GEOIP_DB", "/var/a.mmdb, /var/b c.mmdb", { geoipPaths: ["/var/a.mmdb", "/var/b c.mmdb"] }],
     ["LOG_LEVEL", "silent", { logLevel: "silent" }],

@@ -23,6 +23,7 @@ export const openPages = (service: Service, options: ServiceOptions, clients: Cl
     clientAddress: (request) => clients.of(request),
     readFacts: createFactsReader(service, options),
     hasManual: options.config.docs,
+    brand: { name: options.config.brandName, logo: options.logo ?? null },
   });
   const errorPage = dashboard.errorPage.bind(dashboard);
   return createApplication({ log, clock, routes: [(app) => dashboard.addRoutes(app)], errorPage });

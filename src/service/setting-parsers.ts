@@ -5,6 +5,7 @@ import { parseListKeys } from "../blocklist/lists/blocklist.ts";
 import { parseAddress } from "../foundation/mail/address.ts";
 import { parseDomain } from "../foundation/mail/domain.ts";
 import type { SmtpRelay } from "../foundation/net/mailer.ts";
+import { safeLine } from "../foundation/base/visible-text.ts";
 import { parseCidr } from "../foundation/base/cidr.ts";
 import { parseDnsServers } from "../foundation/net/resolv-conf.ts";
 import type { SocksProxy } from "../foundation/net/socks-connector.ts";
@@ -62,6 +63,16 @@ export const metricsToken = z
     /^[A-Za-z0-9\-._~+/]{32,256}=*$/,
     "must be 32 to 256 letters, digits or -._~+/ (for example the output of `openssl rand -hex 32`)",
   );
+
+const BRAND_CHARACTERS_MAX = 40;
+
+/** A name on one line, without what is invisible. */
+export const brandName = z
+  .string()
+  .trim()
+  .min(1)
+  .max(BRAND_CHARACTERS_MAX)
+  .refine((name) => safeLine(name) === name, "must not have control or invisible characters");
 
 /** Seconds of a retry schedule. */
 export const seconds = (item: string): Result<number, string> => {

@@ -8,6 +8,7 @@ import { formatRelay } from "../foundation/net/mailer.ts";
 import { formatProxy } from "../foundation/net/socks-connector.ts";
 import { formatImapAfter, imapAddress, imapAfter, imapUrl } from "./imap-settings.ts";
 import {
+  brandName,
   byNumber,
   cidr,
   dnsServers,
@@ -106,6 +107,16 @@ export const settings = {
     "Public URL of the service, for the OpenAPI document and links in alert mail and messages.",
     optional(httpUrl),
     "derived from the address and port",
+  ),
+  brandName: setting(
+    "BRAND_NAME",
+    "What pages, mail and authenticator apps call the service, up to 40 characters.",
+    brandName.default("Postwarden"),
+  ),
+  brandLogoPath: setting(
+    "BRAND_LOGO",
+    "SVG or PNG file of at most 100 kB that pages show in place of mark and name; it is read at the start.",
+    optional(text),
   ),
   tlsCertPath: setting("TLS_CERT", "PEM file of the certificate: serve HTTPS.", optional(text)),
   tlsKeyPath: setting("TLS_KEY", "PEM file of the certificate's key.", optional(text)),

@@ -5,11 +5,11 @@ import { MailSubscriptions, SubscriptionStore } from "../notifications/mail/subs
 
 export const MAIL_BASE_URL = "https://verify.example.org";
 /** What a mail without a subscription links to. */
-export const MAIL_LINKS = { baseUrl: MAIL_BASE_URL, off: null };
+export const MAIL_LINKS = { baseUrl: MAIL_BASE_URL, brandName: "Postwarden", off: null };
 
 /** Mail to a fake relay, with links to `MAIL_BASE_URL`. */
 export const createTestMailing = (runtime: Pick<Runtime, "db" | "clock">, mailer: Mailer) =>
   ({
-    ...{ mailer, baseUrl: MAIL_BASE_URL },
+    ...{ mailer, baseUrl: MAIL_BASE_URL, brandName: "Postwarden" },
     subscriptions: new MailSubscriptions(runtime, new SubscriptionStore(runtime.db)),
   }) satisfies Mailing;

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import type { KeyMode } from "../foundation/base/secrets.ts";
 import type { IdWindow } from "../foundation/base/walk.ts";
 import type { Db } from "../foundation/db/open.ts";
@@ -39,6 +39,8 @@ export interface LaneFilters extends HistoryFilters {
 const table = verifications;
 /** Behind every id. */
 const END = "~";
+/** Behind every other character in the order of the database. */
+const LAST_CHARACTER = "\u{10ffff}";
 /** The number of milliseconds that the first 12 digits of an id can count (UUIDv7, RFC 9562 §5.7). */
 const ID_TIMES = 2 ** 48;
 
@@ -103,6 +105,22 @@ export class HistoryStore {
       else low = middle + 1;
     }
     return low === ID_TIMES ? END : idOfTime(low);
+  }
+
+  /** The newest verification of each of the first addresses that begin with a text in lower case. */
+  beginning(owner: HistoryOwner, text: string, limit: number): VerificationRow[] {
+    const rows: VerificationRow[] = [];
+    const ofOwner = and(eq(table.accountId, owner.accountId), eq(table.mode, owner.mode));
+    const isBeginning = and(ofOwner, lt(table.normalizedEmail, text + LAST_CHARACTER));
+    for (let after: string | null = null; rows.length < limit;) {
+      const isBehind = after === null ? gte(table.normalizedEmail, text) : gt(table.normalizedEmail, after);
+      const found = this.db.orm.select({ email: table.normalizedEmail }).from(table).where(and(isBeginning, isBehind));
+      const next = found.orderBy(asc(table.normalizedEmail)).limit(1).get();
+      if (next === undefined) break;
+      after = next.email;
+      rows.push(...this.list(owner, { email: next.email }, { before: null, limit: 1 }));
+    }
+    return rows;
   }
 
   /** The newest first, older than the id `before` and not older than `from`. */

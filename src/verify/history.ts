@@ -78,6 +78,11 @@ export class History {
     return walk({ read, keyOf, step: STEP, rowsAtOnce: EXPORTED_AT_ONCE, looksMax: HISTORY_WALKED_MAX }, window);
   }
 
+  /** The newest verification of each of the first addresses that begin with a text, in their order. */
+  beginning(owner: HistoryOwner, text: string, limit: number): readonly VerificationRow[] {
+    return this.store.beginning(owner, text.toLowerCase(), limit);
+  }
+
   /** Everything that passes the filters as CSV, the newest first. Formulas are defused. */
   async *csv(
     owner: HistoryOwner,

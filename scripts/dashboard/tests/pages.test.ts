@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import type { Person } from "../browser.ts";
+import { axeProblems, type Person } from "../browser.ts";
 import { HOSTILE_LINE } from "../hostile.ts";
 import { Frontier, PAGE_MAP, linksOf } from "../places.ts";
 import { leave, problemsOf, signedIn, visit } from "./browser.ts";
@@ -58,6 +58,48 @@ describe("on a phone", () => {
       await person.page.waitForURL(`**/${section.toLowerCase()}**`);
       expect(await menu.getAttribute("open")).toBeNull();
     }
+    expect(await leave()).toEqual([]);
+  });
+});
+
+describe("the search", () => {
+  test("opens over any page with Ctrl-K, shows results while typing, and is used by keyboard alone", async () => {
+    const person = await signedIn("owner");
+    const { page } = person;
+    await person.goto("/usage");
+    await page.keyboard.press("Control+k");
+    const dialog = page.locator("dialog.search");
+    await dialog.locator("input").waitFor();
+    await page.keyboard.type("kaffeewerk");
+    await dialog
+      .getByRole("link", { name: /^kaffeewerk/ })
+      .first()
+      .waitFor();
+    expect(await axeProblems(page)).toEqual([]);
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("ArrowUp");
+    expect(await dialog.locator("input").evaluate((input) => input === document.activeElement)).toBe(true);
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/dmarc\/[0-9a-f-]{36}/);
+    await page.keyboard.press("Control+k");
+    await dialog.locator("input").waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    expect(await leave()).toEqual([]);
+  });
+
+  test("is a page without scripts", async () => {
+    const person = await signedIn("owner", { hasScripts: false });
+    await person.goto("/");
+    await person.page
+      .getByRole("link", { name: /^Search/ })
+      .filter({ visible: true })
+      .click();
+    await person.page.locator("#search input").fill("notifications");
+    await person.page.locator("#search button").click();
+    await person.page.locator("#found").getByRole("link", { name: "Notifications" }).click();
+    await person.page.waitForURL("**/settings/notifications");
     expect(await leave()).toEqual([]);
   });
 });

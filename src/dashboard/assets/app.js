@@ -299,6 +299,58 @@
     });
   }
 
+  // ── Search (Ctrl-K): its page in a dialog
+  const FOUND_LINKS = "#found a[href]";
+
+  const openSearch = async (link) => {
+    const onPage = document.querySelector("#search input[type=search]");
+    if (onPage) return onPage.focus();
+    // Another key press while the page is loading opens no second one.
+    if (document.querySelector("dialog.search")) return;
+    const dialog = document.createElement("dialog");
+    dialog.className = "search";
+    dialog.setAttribute("aria-label", "Search");
+    document.body.append(dialog);
+    dialog.addEventListener("close", () => dialog.remove());
+    dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+    const response = await fetch(link.href).catch(() => null);
+    const page = new DOMParser().parseFromString((await response?.text()) ?? "", "text/html");
+    const search = page.querySelector("#search");
+    // The session has ended, or the service is away: the page says so.
+    if (!search) return location.assign(link.href);
+    dialog.append(search);
+    htmx.process(dialog);
+    dialog.showModal();
+    dialog.querySelector("input[type=search]").focus();
+  };
+
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("[data-search]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    void openSearch(link);
+  });
+  document.addEventListener("keydown", (event) => {
+    const link = document.querySelector("[data-search]");
+    if (
+      link &&
+      event.key.toLowerCase() === "k" &&
+      (event.ctrlKey || event.metaKey) &&
+      !event.shiftKey &&
+      !event.altKey
+    ) {
+      event.preventDefault();
+      void openSearch(link);
+    }
+    const search = event.target.closest?.("#search");
+    if (!search || (event.key !== "ArrowDown" && event.key !== "ArrowUp")) return;
+    const stops = [search.querySelector("input[type=search]"), ...all(FOUND_LINKS, search)];
+    const next = stops[stops.indexOf(event.target) + (event.key === "ArrowDown" ? 1 : -1)];
+    if (!next) return;
+    event.preventDefault();
+    next.focus();
+  });
+
   enable();
   showZone(document);
   showCharts();

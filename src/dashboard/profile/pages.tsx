@@ -1,11 +1,12 @@
 import { z } from "zod";
 import type { OwnSession, Profiles, CodeEnrolment } from "../../accounts/profiles.ts";
 import type { Sessions, ListedSession } from "../../accounts/sessions.ts";
+import { totpUri } from "../../accounts/second-factor.ts";
 import type { Users } from "../../accounts/users.ts";
 import type { UserProblem, User } from "../../accounts/user-store.ts";
 import { AppError, type Result } from "../../foundation/base/errors.ts";
 import { formAction, page, type PageRoute } from "../page.ts";
-import { type View, type Viewer, type Flash, redirectTo } from "../visit.ts";
+import { type View, type Viewer, type Flash, redirectTo, usePage } from "../visit.ts";
 import { requireSame, userRefusal } from "../user-refusal.ts";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
@@ -216,12 +217,12 @@ const CodesOff = () => (
 
 const presentPassword = { name: "present", type: "password", autocomplete: "current-password" } as const;
 
-const Enrolling = ({ enrolment: { secret, uri } }: { readonly enrolment: CodeEnrolment }) => (
+const Enrolling = ({ enrolment: { secret, email } }: { readonly enrolment: CodeEnrolment }) => (
   <div class="stack">
     <p>
       Scan this with the app (Aegis, Google Authenticator, 1Password and others), then enter the code that it shows.
     </p>
-    <QrCode text={uri} label="QR code for the authenticator app" />
+    <QrCode text={totpUri(secret, email, usePage().brandName)} label="QR code for the authenticator app" />
     <p>Without a camera, enter this key:</p>
     <CopyBlock text={secret.replaceAll(/(.{4})(?=.)/g, "$1 ")} label="Key for the authenticator app" />
     <PostForm action="/settings/profile/codes/confirm" class="form">

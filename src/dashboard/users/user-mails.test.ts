@@ -33,7 +33,9 @@ const guessing = async (mailer: Mailer | null) => {
   const { sessions, profiles, guessedCodes } = app.service.accounts;
   const lines: string[] = [];
   const log = createLog("warn", app.clock, (text) => lines.push(text));
-  sessions.onCodesGuessed(createCodeAlerts({ mailer, baseUrl: "https://verify.example", log }, guessedCodes));
+  sessions.onCodesGuessed(
+    createCodeAlerts({ mailer, baseUrl: "https://verify.example", brandName: "Hofmail", log }, guessedCodes),
+  );
   const secret = profiles.enrol(ada)?.secret ?? "";
   const code = new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: app.clock.nowMs() });
   const confirmed = await profiles.confirmCodes({ userId: ada, sessionId: "" }, { present: PASSWORD, code });
@@ -86,7 +88,7 @@ test("wrong codes are mailed with every doubling of their number", async () => {
   const { app } = await guessing(null);
   const ada = new UserStore(app.db).findByEmail("ada@example.com")?.user;
   if (ada === undefined) throw new Error("no user");
-  const deps = { mailer, baseUrl: "https://verify.example", log: silentLog };
+  const deps = { mailer, baseUrl: "https://verify.example", brandName: "Hofmail", log: silentLog };
   const alert = createCodeAlerts(deps, { recipients: ({ email }) => [email] });
   for (const count of [10, 20, 30, 40, 50, 60, 80]) alert(ada, { count, waitMs: 0 });
   expect(mails.map(({ subject }) => Number.parseInt(subject, 10))).toEqual([10, 20, 40, 80]);

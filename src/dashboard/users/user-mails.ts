@@ -5,27 +5,25 @@ import type { Log } from "../../foundation/base/log.ts";
 import type { Invitation } from "./pages.tsx";
 import { composeMail } from "../../notifications/mail/compose-mail.ts";
 import type { Mailer } from "../../foundation/net/mailer.ts";
-import { action, line, minuteTime } from "../../notifications/mail/mail-content.ts";
+import { action, line, type MailLinks, minuteTime } from "../../notifications/mail/mail-content.ts";
 
 /** How mail about users leaves the service. */
-export interface UserMailDeps {
+export interface UserMailDeps extends Pick<MailLinks, "baseUrl" | "brandName"> {
   /** Null where the service sends no mail. */
   readonly mailer: Mailer | null;
-  /** The URL as set; null: mail has no links to pages. */
-  readonly baseUrl: string | null;
   readonly log: Log;
 }
 
 /** Mails one-time links to users; null where the service sends no mail. */
 export const createInvitationMail = ({
   mailer,
-  baseUrl,
   log,
+  ...links
 }: UserMailDeps): ((invitation: Invitation) => Promise<boolean>) | null => {
   if (mailer === null) return null;
   return async ({ email, account, path, expiresAtMs }) => {
     const content = {
-      subject: `Your sign-in to ${account} on Postwarden`,
+      subject: `Your sign-in to ${account} on ${links.brandName}`,
       sections: [
         {
           heading: `Choose a password for the account ${account}`,
@@ -37,7 +35,7 @@ export const createInvitationMail = ({
       ],
       closing: ["You receive this mail because an owner of the account has added you or reset your sign-in."],
     };
-    const sent = await mailer({ to: email, ...composeMail(content, { baseUrl, off: null }) });
+    const sent = await mailer({ to: email, ...composeMail(content, { ...links, off: null }) });
     // The problem never contains the mail.
     if (!sent.ok) log.warn("one-time link not mailed", { problem: sent.error.problem });
     return sent.ok;
@@ -46,7 +44,7 @@ export const createInvitationMail = ({
 
 /** Mails the user and the owners that codes are guessed, with every doubling of the number; nobody where the service sends no mail. */
 export const createCodeAlerts = (
-  { mailer, baseUrl, log }: UserMailDeps,
+  { mailer, log, ...links }: UserMailDeps,
   guessed: Pick<GuessedCodes, "recipients">,
 ): CodesGuessedListener => {
   if (mailer === null) return () => undefined;
@@ -66,7 +64,7 @@ export const createCodeAlerts = (
       ],
       closing: ["You receive this mail because it is about your user, or because you are an owner of the account."],
     };
-    const mail = composeMail(content, { baseUrl, off: null });
+    const mail = composeMail(content, { ...links, off: null });
     for (const to of guessed.recipients(user)) {
       // Not awaited: the response of a guesser waits for no relay. The audit log and the home page have it in any case.
       void mailer({ to, ...mail })

@@ -82,7 +82,7 @@ export const readApiKey = (key: string): { readonly mode: KeyMode } | null => {
 export const newVisitorId = (): string => randomBytes(16).toString("hex");
 
 /** SHA-256 in lower-case hexadecimal. */
-export const sha256 = (text: string): string => Bun.SHA256.hash(text, "hex");
+export const sha256 = (content: string | Uint8Array): string => Bun.SHA256.hash(content, "hex");
 
 /** Compares two texts in a time that depends on their length only. */
 export const equalInConstantTime = (a: string, b: string): boolean => {

@@ -50,7 +50,7 @@ const FONT = "16px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial
 const BUTTON = `display:inline-block;padding:7px 14px;border-radius:8px;background:${ACCENT};color:#ffffff;font-weight:600;font-size:14px;text-decoration:none`;
 
 /** The HTML of a mail: one column that needs no style sheet, loads nothing, and keeps to the colours of the mail client. */
-const mailPage = ({ subject, sections, closing }: MailContent, { baseUrl, off }: MailLinks) =>
+const mailPage = ({ subject, sections, closing }: MailContent, { baseUrl, brandName, off }: MailLinks) =>
   html`<!doctype html>
     <html lang="en">
       <head>
@@ -62,7 +62,7 @@ const mailPage = ({ subject, sections, closing }: MailContent, { baseUrl, off }:
       </head>
       <body style="margin:0;padding:20px 16px;font:${FONT}">
         <div style="max-width:600px;margin:0 auto">
-          <p style="margin:0 0 12px;font-size:13px;font-weight:600;letter-spacing:.02em;opacity:.7">Postwarden</p>
+          <p style="margin:0 0 12px;font-size:13px;font-weight:600;letter-spacing:.02em;opacity:.7">${brandName}</p>
           <h1 style="font-size:21px;line-height:1.3;margin:0 0 20px;${WRAP}">${subject}</h1>
           ${sections.map((section) => sectionHtml(section, baseUrl, sections.length === 1 ? subject : null))}
           <div style="border-top:${RULE};margin:28px 0 0;padding:12px 0 0">

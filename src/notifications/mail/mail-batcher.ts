@@ -22,10 +22,8 @@ export interface MailQueue<Row extends QueuedMail> {
 }
 
 /** How mail leaves the service: the relay, the links in it, and who wants it no longer. */
-export interface Mailing {
+export interface Mailing extends Pick<MailLinks, "baseUrl" | "brandName"> {
   readonly mailer: Mailer;
-  /** The URL of the service, without a `/` at the end; null without POSTWARDEN_BASE_URL. */
-  readonly baseUrl: string | null;
   readonly subscriptions: MailSubscriptions;
 }
 
@@ -114,11 +112,11 @@ export class MailBatcher<Row extends QueuedMail> {
   /** The links of a mail about rows of one topic; null when its recipient has stopped such mail. */
   async #linksFor(recipient: string, [row]: readonly Row[]): Promise<MailLinks | null> {
     const { mailing, topicOf } = this.deps;
-    const { baseUrl, subscriptions } = mailing;
+    const { baseUrl, brandName, subscriptions } = mailing;
     const topic = row === undefined ? null : topicOf(row);
-    if (topic === null) return { baseUrl, off: null };
+    if (topic === null) return { baseUrl, brandName, off: null };
     const subscription = await subscriptions.open({ ...topic, recipient });
-    return subscription.stoppedAtMs === null ? { baseUrl, off: mailOffOf(subscription) } : null;
+    return subscription.stoppedAtMs === null ? { baseUrl, brandName, off: mailOffOf(subscription) } : null;
   }
 
   #remove(rows: readonly Row[]) {

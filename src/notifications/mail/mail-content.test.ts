@@ -78,7 +78,7 @@ You receive this mail as a recipient.
         ],
         closing: [evil, pageLink(evil, "/x", evil)],
       },
-      { baseUrl: null, off: { what: evil, recipient: evil, path: "/off", command: evil } },
+      { ...MAIL_LINKS, baseUrl: null, off: { what: evil, recipient: evil, path: "/off", command: evil } },
     );
     expect(html).not.toMatch(/<script|<img|\u202E/);
     expect(html.match(/&lt;script&gt;/g)).toHaveLength(18);
@@ -87,7 +87,7 @@ You receive this mail as a recipient.
 
   test("names the page and a command where the service has no base URL", () => {
     const off = { what: "alerts", recipient: "a@example.com", path: "/off", command: "postwarden x" };
-    const { text, html } = composeMail(CONTENT, { baseUrl: null, off });
+    const { text, html } = composeMail(CONTENT, { ...MAIL_LINKS, baseUrl: null, off });
     for (const said of [
       "Open example.com: DMARC › example.com in the dashboard.",
       "To stop alerts to a@example.com, open Settings › Notifications in the dashboard, or run: postwarden x",

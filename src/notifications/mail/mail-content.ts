@@ -10,6 +10,8 @@ export interface MailContent {
 export interface MailLinks {
   /** The URL of the service, without a `/` at the end; null without POSTWARDEN_BASE_URL. */
   readonly baseUrl: string | null;
+  /** What the service is called. */
+  readonly brandName: string;
   /** How the reader stops such mail; null when that is not known. */
   readonly off: MailOff | null;
 }

@@ -171,7 +171,11 @@ export const renderManualPage = (page: ManualPage, pages: readonly ManualPage[])
         <a class="skip" href="#main">Skip to the content</a>
         <div class="manual">
           <header class="manual-side">
-            <p><a class="brand" href="/docs">Postwarden</a></p>
+            <p>
+              <a class="brand" href="/docs"
+                ><img src="${assetPath("favicon.svg")}" alt="" width="24" height="24" /> Postwarden</a
+              >
+            </p>
             <div id="search" role="search" data-index="${assetPath("manual-index.json")}" hidden>
               <input
                 type="search"
