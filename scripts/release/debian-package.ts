@@ -105,6 +105,7 @@ const COPIED: Readonly<Record<string, string>> = {
   [join(TEMPLATES, "lintian-overrides")]: "usr/share/lintian/overrides/postwarden",
   [join(ROOT, "fixtures/proxy/nginx.conf")]: `${DOC}/examples/nginx.conf`,
   [join(ROOT, "fixtures/proxy/Caddyfile")]: `${DOC}/examples/Caddyfile`,
+  [join(ROOT, "fixtures/proxy/Caddyfile.mta-sts")]: `${DOC}/examples/Caddyfile.mta-sts`,
   [join(ROOT, "fixtures/monitoring/alerts.yaml")]: `${DOC}/examples/alerts.yaml`,
   [join(ROOT, "fixtures/monitoring/grafana.json")]: `${DOC}/examples/grafana.json`,
 };

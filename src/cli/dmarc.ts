@@ -11,6 +11,7 @@ import { HEALTH } from "./dmarc-health.ts";
 import { importCommand, ingestionLine, type ReportDatabase, type Stdin, withReportDatabase } from "./dmarc-import.ts";
 import { createImportTally, problemsText, tallyText } from "./dmarc-import-progress.ts";
 import { MAILBOX_CHECK } from "./dmarc-mailbox.ts";
+import { MTA_STS } from "./dmarc-mta-sts.ts";
 import { SOURCE_COMMANDS } from "./dmarc-sources.ts";
 import { type Io, UsageError } from "./io.ts";
 import { type CommandService, inService } from "./service.ts";
@@ -129,6 +130,7 @@ export const dmarcCommands = (stdin: Stdin = () => Bun.stdin.stream()): CommandT
       ...SOURCE_COMMANDS,
       reporters: REPORTERS,
       health: HEALTH,
+      "mta-sts": MTA_STS,
       "imap-check": MAILBOX_CHECK,
       import: importCommand(stdin),
       retry: RETRY,

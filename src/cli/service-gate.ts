@@ -19,8 +19,9 @@ export class ServiceGate {
 
   /** What the server asks of the service. */
   readonly handlers: Required<Pick<ServerOptions, "applicationOf" | "countRequest">> = {
-    applicationOf: (path) =>
-      this.#service?.applicationOf(path) ?? this.#opened.promise.then((service) => service.applicationOf(path)),
+    applicationOf: (path, host) =>
+      this.#service?.applicationOf(path, host) ??
+      this.#opened.promise.then((service) => service.applicationOf(path, host)),
     countRequest: (method, status) => {
       if (this.#service !== null) this.#service.metrics.countRequest(method, status);
       else void this.#opened.promise.then(({ metrics }) => metrics.countRequest(method, status));

@@ -104,6 +104,8 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["dmarc", "health", E],
   ["dmarc", "own-hosts", E],
   ["dmarc", "record-history", E],
+  ["dmarc", "mta-sts", "show", E],
+  ["dmarc", "mta-sts", "set", E, "testing"],
   ["dmarc", "health", "example.com", "--selector", E],
   ["inspect", "address", `${E}@example.com`],
   ["inspect", "reply", `550 ${E}`],

@@ -173,13 +173,14 @@ const operatorFacts = (slices: DashboardSlices) => () => ({
 
 const dmarcPages = ({ runtime, dmarc, blocklist, notifications }: DashboardSlices, { baseUrl }: PagesOptions) => {
   const { mailing, rules } = notifications.outbound;
-  const { domains, advise, overview, health, reports, shares } = dmarc;
+  const { domains, advise, overview, health, reports, shares, domainHosting: hosting } = dmarc;
   const useCases = {
     clock: runtime.clock,
     rules,
     hasMail: mailing !== null,
     domains,
     shares,
+    hosting,
     linkUrl: (path: string) => `${baseUrl}${path}`,
     advise,
     overview,

@@ -84,6 +84,7 @@ const OWNER_FORMS = {
   "/dmarc/:id/pause": action("dmarc.domains.update"),
   "/dmarc/:id/settings": action("dmarc.domains.update"),
   "/dmarc/:id/alerts/rules": action("dmarc.domains.update"),
+  "/dmarc/:id/mta-sts": action("dmarc.mta-sts"),
   "/dmarc/:id/shares": action("dmarc.shares.add"),
   "/dmarc/:id/shares/:share/revoke": action("dmarc.shares.revoke"),
   "/dmarc/:id/rules": action("dmarc.rules.add"),

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { SettingsError, type Result } from "../foundation/base/errors.ts";
 import type { Log } from "../foundation/base/log.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
@@ -19,6 +20,8 @@ import { HealthJob, HealthRuns, createHealthCheck } from "./insight/health/healt
 import { HealthStore } from "./insight/health/health-store.ts";
 import { RecordHistoryStore } from "./insight/health/record-history.ts";
 import { RecordHistory } from "./insight/queries/record-history-routes.ts";
+import { MtaStsHosting } from "./insight/mta-sts/hosting.ts";
+import { DomainHosting } from "./insight/mta-sts/hosting-routes.ts";
 import type { QueryContext } from "./insight/queries/domain-query.ts";
 import { RecordStore } from "./insight/queries/record-store.ts";
 import { ReportQueryStore } from "./insight/queries/report-query-store.ts";
@@ -32,6 +35,8 @@ import type { DomainRow } from "./records/domains/domain-store.ts";
 import { Domains } from "./records/domains/domains.ts";
 import { ReportShares } from "./records/domains/shares.ts";
 import { ScheduledChecks } from "./records/domains/domain-monitor.ts";
+import { PolicyStore } from "./records/mta-sts/policy-store.ts";
+import { ServedPolicies } from "./records/mta-sts/served-policies.ts";
 import { openIngestStores, type IngestStores } from "./reports/ingest/ingest-stores.ts";
 import { ReportsSlice, type ReportsSettings } from "./reports/open.ts";
 
@@ -42,6 +47,8 @@ interface DmarcSettings extends ReportsSettings {
   /** The domain of the report addresses. */
   readonly reportHost: string | null;
   readonly notifyDomains: readonly string[];
+  /** The public URL of the service. */
+  readonly baseUrl: string | null;
 }
 
 interface DmarcDeps {
@@ -63,6 +70,12 @@ const geoipFilesOf = ({ geoipPaths }: Pick<DmarcSettings, "geoipPaths">, log: Lo
   return files.value;
 };
 
+/** The host name in a URL; null for an address, which a CNAME record cannot name. */
+const hostOf = (url: string | null): string | null => {
+  const host = url === null ? "" : new URL(url).hostname;
+  return host.includes(".") && isIP(host) === 0 && !host.startsWith("[") ? host : null;
+};
+
 /** The health of domains without a service, for the command line. */
 export const openHealthCheck = ({ clock, resolver }: Pick<Platform, "clock" | "resolver">, rules: UrlPolicy) =>
   createHealthCheck({ resolver, clock, get: createGetter({ resolver, rules, clock }) });
@@ -79,8 +92,11 @@ export class DmarcSlice {
   readonly context: QueryContext;
   readonly raised: DmarcAlertStore;
   readonly shares: ReportShares;
+  readonly servedPolicies: ServedPolicies;
+  readonly domainHosting: DomainHosting;
   /** What the cron table runs, by name. */
   readonly jobs: Readonly<Record<DmarcJobName, () => Promise<unknown>>>;
+  readonly #hosting: MtaStsHosting;
   readonly #advise: Advisor;
   readonly #checks: ScheduledChecks;
   readonly #addresses: AddressLookups;
@@ -110,6 +126,12 @@ export class DmarcSlice {
     const [rollups, trusted] = [new RollupStore(db), new RollupStore(db, { trustedOnly: true })];
     const records = new RecordStore(db);
     this.rollups = rollups;
+    const policies = new PolicyStore(db);
+    this.servedPolicies = new ServedPolicies(clock, policies);
+    this.#hosting = new MtaStsHosting(runtime, {
+      ...{ policies, served: this.servedPolicies, domains: stores.domains, reports: new ReportQueryStore(db), raise },
+      resolver: deps.freshResolver,
+    });
     this.#advise = createAdvisor({
       records,
       openAlerts: (row) => this.overview.openAlertsOf(row, row).map(({ title }) => title),
@@ -129,6 +151,10 @@ export class DmarcSlice {
       findDomain: (caller, id) => this.domains.find(caller, id),
     };
     this.recordHistory = new RecordHistory(history, this.context.findDomain);
+    this.domainHosting = new DomainHosting({
+      ...{ hosting: this.#hosting, clock, findDomain: this.context.findDomain },
+      serviceHost: hostOf(settings.baseUrl),
+    });
     [this.raised, this.shares] = [alertStore, new ReportShares(runtime)];
     this.#alertJob = new AlertJob(runtime, {
       all: { rollups, rules: new AlertRuleStore(db) },
@@ -145,7 +171,10 @@ export class DmarcSlice {
     const hasAsnLookup = settings.asnLookup === "dns";
     this.#addresses = new AddressLookups(runtime, { resolver, geoip: this.#geoip, hasAsnLookup });
     const check = openHealthCheck({ clock, resolver }, deps.outbound.rules);
-    this.health = new HealthRuns(runtime, { store: health, history, check, resolver: deps.freshResolver });
+    this.health = new HealthRuns(runtime, {
+      ...{ store: health, history, check, resolver: deps.freshResolver },
+      hostedPolicy: (subject) => this.#hosting.textOf(subject),
+    });
     this.jobs = this.#jobsOf(deps.outbound, new HealthJob(runtime, { store: health, runs: this.health }));
   }
 
@@ -167,6 +196,7 @@ export class DmarcSlice {
     this.#addresses.stop();
     this.#alertJob.stop();
     this.#overviewJob.stop();
+    this.#hosting.stop();
     await Promise.all([this.domains.stop(), this.health.stop(), this.reports.stop()]);
   }
 
@@ -178,6 +208,7 @@ export class DmarcSlice {
     const digests = mailing === null ? null : new DigestJob(runtime, { domains: stores.domains, read, mailing });
     return {
       checkDomains: () => this.#checks.run(),
+      checkPolicies: () => this.#hosting.checkDue(),
       findAddressFacts: () => this.#addresses.run(),
       sumUpDomains: () => this.#overviewJob.run(),
       checkDomainHealth: () => healthJob.run(),
@@ -194,6 +225,7 @@ export class DmarcSlice {
 
 type DmarcJobName =
   | "checkDomains"
+  | "checkPolicies"
   | "findAddressFacts"
   | "sumUpDomains"
   | "checkDomainHealth"

@@ -3,6 +3,7 @@ import { serveRoutes } from "../foundation/http/route.ts";
 import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
 import { createAlertRoutes, DomainAlerts, createAdviceRoutes, createHealthRoutes } from "./finding-routes.ts";
 import { AcceptedReporters, createReporterRoutes } from "./insight/queries/accepted-reporters.ts";
+import { createMtaStsRoutes } from "./insight/mta-sts/hosting-routes.ts";
 import { createFigureReader } from "./insight/queries/summary.ts";
 import { createRecordHistoryRoutes } from "./insight/queries/record-history-routes.ts";
 import { createQueryRoutes } from "./insight/queries/query-routes.ts";
@@ -32,6 +33,7 @@ export const createDmarcRoutes = ({
       ...createQueryRoutes(context, stores.failures),
       ...createAdviceRoutes({ findDomain, advise }),
       ...createRecordHistoryRoutes(dmarc.recordHistory),
+      ...createMtaStsRoutes(dmarc.domainHosting),
     ]),
     createAlertRoutes({ guard, alerts: new DomainAlerts(dmarc.raised, findDomain) }),
     createHealthRoutes({ guard, runs: dmarc.health, findDomain }),

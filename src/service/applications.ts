@@ -2,14 +2,16 @@ import { LoadOnce } from "../foundation/base/load-once.ts";
 import type { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import type { Service, ServiceOptions } from "./compose.ts";
 import type { HttpApplication } from "./http-application.ts";
+import { createPolicyApplication } from "./policy-application.ts";
 
 const API_PATH = /^\/(v1|metrics|healthz|readyz|openapi\.json|docs)(\/|$)/;
 
-export type ApplicationOf = (path: string) => HttpApplication | Promise<HttpApplication>;
+/** `host` is the Host header; empty without one. */
+export type ApplicationOf = (path: string, host?: string) => HttpApplication | Promise<HttpApplication>;
 
 /**
  * Finds the application that a path belongs to. The API and the dashboard are two, each loaded by its first request: most of the
- * code is theirs, and a service that only monitors needs neither. `clients` names those that the server hears from.
+ * code is theirs, and a service that only monitors needs neither. MTA-STS policies need none of both. `clients` names those that the server hears from.
  */
 export const createApplications = (
   service: Service,
@@ -18,5 +20,6 @@ export const createApplications = (
 ): ApplicationOf => {
   const api = new LoadOnce(async () => (await import("./api.ts")).openApi(service, options));
   const pages = new LoadOnce(async () => (await import("./pages.ts")).openPages(service, options, clients));
-  return (path) => (API_PATH.test(path) ? api : pages).get();
+  const policies = createPolicyApplication(service.dmarc.servedPolicies, clients);
+  return (path, host = "") => (policies.serves(path, host) ? policies : (API_PATH.test(path) ? api : pages).get());
 };

@@ -71,6 +71,7 @@ const cronTable = ({ service, backups, renewCertificates }: JobsOptions): readon
     },
     { name: "purge blocklist checks", pattern: "37 * * * *", expires: true, run: () => scheduler.purgeOldChecks() },
     { name: "check DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.checkDomains() },
+    { name: "check MTA-STS policies", pattern: "* * * * *", run: () => dmarc.jobs.checkPolicies() },
     { name: "raise DMARC alerts", pattern: "*/5 * * * *", run: () => dmarc.jobs.raiseDmarcAlerts() },
     { name: "mail DMARC alerts", pattern: "* * * * *", run: () => dmarc.jobs.mailDmarcAlerts() },
     { name: "mail DMARC digests", pattern: "*/5 * * * *", run: () => dmarc.jobs.mailDigests() },

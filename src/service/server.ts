@@ -13,8 +13,8 @@ import { LIVENESS, LIVENESS_PATH } from "./version.ts";
 export interface ServerOptions {
   readonly log: Log;
   readonly clock: Clock;
-  /** The application that a path belongs to; a promise while it is being loaded. */
-  readonly applicationOf: (path: string) => HttpApplication | Promise<HttpApplication>;
+  /** The application that a path at a host belongs to; a promise while it is being loaded. */
+  readonly applicationOf: (path: string, host: string) => HttpApplication | Promise<HttpApplication>;
   /** Called with the method and status of each request. */
   readonly countRequest?: (method: string, status: number) => void;
   readonly clients: ClientAddresses;
@@ -48,7 +48,7 @@ export const createServer = ({
     if (isLivenessProbe(request)) return Response.json(LIVENESS, { headers: { "x-request-id": requestIdOf(request) } });
     const waiting = mayWait(request) ? gate.enter(() => callerOf(request)) : null;
     if (waiting !== null) await waiting;
-    const application = await applicationOf(pathOf(request));
+    const application = await applicationOf(pathOf(request), request.headers.get("host") ?? "");
     return withoutWrongLength(request, await application.fetch(request));
   };
   return {

@@ -17,6 +17,7 @@ import { enrolPages } from "./enrol-page.tsx";
 import { failurePages } from "./failures-page.tsx";
 import { healthPages } from "./health-page.tsx";
 import { intakePages } from "./intake-page.tsx";
+import { mtaStsActions } from "./mta-sts.tsx";
 import { recordPages } from "./record-page.tsx";
 import { reportPages } from "./report-page.tsx";
 import { reportsPages } from "./reports-page.tsx";
@@ -44,6 +45,7 @@ export const createDmarcReportPages = (useCases: DmarcReportUseCases): readonly 
   ...enrolPages(useCases),
   ...intakePages(useCases),
   ...recordPages(useCases),
+  ...mtaStsActions(useCases),
   ...advicePages(useCases),
   ...healthPages(useCases),
   ...reportsPages(useCases),

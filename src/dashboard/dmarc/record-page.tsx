@@ -22,6 +22,7 @@ import {
   RecordDiff,
   TagChanges,
 } from "./record-text.tsx";
+import { MtaStsPanel } from "./mta-sts.tsx";
 import type { DmarcReportUseCases } from "./use-cases.ts";
 import { historyView } from "../../dmarc/records/domains/domains.ts";
 import { Pager } from "../components/table.tsx";
@@ -29,14 +30,14 @@ import { Pager } from "../components/table.tsx";
 const params = z.object({ id: z.string() });
 const PATH = "/dmarc/:id/record";
 
-type UseCases = Pick<DmarcReportUseCases, "clock" | "domains">;
+type UseCases = Pick<DmarcReportUseCases, "clock" | "domains" | "hosting">;
 
 /** The record of a domain: what to publish, what is published, and its history. */
 export const recordPages = (useCases: UseCases): readonly PageRoute[] => [
   page(
     { path: PATH, params, query: z.object({ cursor: z.string().refine(isId) }).partial() },
     ({ viewer, params: { id }, query }) => {
-      const { domains, clock } = useCases;
+      const { domains, clock, hosting } = useCases;
       const domain = domains.find(viewer.caller, id);
       const publication = domains.publication(domain);
       const before = query.cursor ?? null;
@@ -57,6 +58,7 @@ export const recordPages = (useCases: UseCases): readonly PageRoute[] => [
             <Columns side={<Side publication={publication} services={services} />}>
               <ToPublish domain={domain} publication={publication} />
               <Published publication={publication} />
+              <MtaStsPanel domain={domain} view={hosting.view(viewer.caller, id)} />
             </Columns>
             <RecordHistory rows={rows} isLater={before !== null} />
           </>
@@ -66,9 +68,9 @@ export const recordPages = (useCases: UseCases): readonly PageRoute[] => [
   ),
 
   formAction({ path: `${PATH}/check`, params }, async ({ viewer, params: { id } }) => {
-    const { domains, clock } = useCases;
+    const { domains, clock, hosting } = useCases;
     const before = domains.publication(domains.find(viewer.caller, id));
-    const checked = await domains.verify(viewer.caller, id);
+    const [checked] = await Promise.all([domains.verify(viewer.caller, id), hosting.check(viewer.caller, id)]);
     const after = domains.publication(checked.domain);
     const untilMs = waitsUntilMs(after, clock.nowMs());
     const sentence = checkedSentence(

@@ -40,6 +40,7 @@ import m0037 from "../../../drizzle/0037_worried_purple_man.sql" with { type: "t
 import m0038 from "../../../drizzle/0038_unknown_stone_men.sql" with { type: "text" };
 import m0039 from "../../../drizzle/0039_chemical_nighthawk.sql" with { type: "text" };
 import m0040 from "../../../drizzle/0040_record_history.sql" with { type: "text" };
+import m0041 from "../../../drizzle/0041_cynical_molly_hayes.sql" with { type: "text" };
 import finalSchema from "./final-schema.sql" with { type: "text" };
 
 export interface Migration {
@@ -90,6 +91,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0038_unknown_stone_men", sql: m0038 },
   { name: "0039_chemical_nighthawk", sql: m0039 },
   { name: "0040_record_history", sql: m0040 },
+  { name: "0041_cynical_molly_hayes", sql: m0041 },
 ];
 
 /** Creates in an empty database what all migrations together would make of it. */

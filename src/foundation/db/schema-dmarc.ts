@@ -344,3 +344,31 @@ export const dmarcShares = sqliteTable(
   },
   (table) => [index("dmarc_shares_by_domain").on(table.domain, table.id)],
 );
+
+/** The MTA-STS policies that this service serves for domains (RFC 8461). */
+export const dmarcMtaSts = sqliteTable(
+  "dmarc_mta_sts",
+  {
+    /** `number` of the domain. */
+    domain: integer().primaryKey(),
+    mode: text({ enum: ["testing", "enforce", "none"] }).notNull(),
+    modeSinceMs: requiredInteger("mode_since_ms"),
+    /** The MX hosts that the policy names. */
+    hosts: text({ mode: "json" }).$type<readonly string[]>().notNull(),
+    /** When the text of the policy last changed. */
+    sinceMs: requiredInteger("since_ms"),
+    /** The MX hosts of the last definite DNS response, and since when they are the same. */
+    seen: text({ mode: "json" }).$type<readonly string[]>().notNull(),
+    seenSinceMs: requiredInteger("seen_since_ms"),
+    /** The id in the TXT record at _mta-sts; empty without exactly one record; null while unknown. */
+    publishedId: text("published_id"),
+    /** Why the policy cannot follow the MX records; null while it does. */
+    problem: text({ enum: ["dns_failure", "no_mx", "unusable_mx"] }),
+    /** The last check with a DNS response about the MX records. */
+    checkedAtMs: requiredInteger("checked_at_ms"),
+    dueAtMs: requiredInteger("due_at_ms"),
+    /** Until when senders may still hold an enforced policy; null while none was served, or one is. */
+    enforcedUntilMs: integer("enforced_until_ms"),
+  },
+  (table) => [index("dmarc_mta_sts_due").on(table.dueAtMs)],
+);

@@ -7,6 +7,8 @@ type Peers = Pick<Bun.Server<unknown>, "requestIP">;
 /** Networks of one's own, where a reverse proxy stands. */
 const NEAR = parseCidrs(["127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]);
 
+const THIS_MACHINE = parseCidrs(["127.0.0.0/8", "::1/128"]);
+
 /** An address for documentation (RFC 5737), which no client has. */
 const SOMEBODY = "192.0.2.1";
 
@@ -49,6 +51,15 @@ export class ClientAddresses {
     if (forwarded !== "https") return false;
     const peer = this.#peers?.requestIP(request)?.address;
     return peer !== undefined && this.#clientOf(peer, SOMEBODY) === SOMEBODY;
+  }
+
+  /** Whether a request comes from this machine or a trusted proxy itself, not from a client of theirs. */
+  isFromThisSide(request: Request): boolean {
+    const peer = this.#peers?.requestIP(request)?.address;
+    if (peer === undefined || request.headers.has("x-forwarded-for") || request.headers.has("forwarded")) return false;
+    return (
+      isInNetworks(THIS_MACHINE, parseIp(canonicalIp(peer) ?? peer)) || this.#clientOf(peer, SOMEBODY) === SOMEBODY
+    );
   }
 
   /** Behind a proxy that is not trusted all clients are one, so that one who guesses passwords slows all of them down. */

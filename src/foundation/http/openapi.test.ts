@@ -225,6 +225,7 @@ describe("the OpenAPI document", () => {
       "bulk.failed",
       "dmarc.excessive_reporter",
       "dmarc.failure_spike",
+      "dmarc.mta_sts_changed",
       "dmarc.new_source",
       "dmarc.new_subdomain",
       "dmarc.policy_weakened",

@@ -5,6 +5,7 @@ import dmarcAdvice from "./manual/dmarc-alerts.md" with { type: "text" };
 import dmarcReports from "./manual/dmarc-reports.md" with { type: "text" };
 import dmarcSenders from "./manual/dmarc-senders.md" with { type: "text" };
 import gettingStarted from "./manual/getting-started.md" with { type: "text" };
+import mtaSts from "./manual/mta-sts.md" with { type: "text" };
 import lists from "./manual/lists.md" with { type: "text" };
 import releaseNotes from "./manual/release-notes.md" with { type: "text" };
 import runningIt from "./manual/running-it.md" with { type: "text" };
@@ -35,6 +36,7 @@ export const GUIDES: readonly Guide[] = Object.entries({
   "dmarc-reports": dmarcReports,
   "dmarc-senders": dmarcSenders,
   "dmarc-alerts": dmarcAdvice,
+  "mta-sts": mtaSts,
   "webhooks-and-mail": webhooksAndMail,
   dashboard,
   "sender-reputation": senderReputation,

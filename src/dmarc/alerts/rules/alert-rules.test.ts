@@ -15,6 +15,7 @@ test("names are those of stored alerts and events, in a fixed order", () => {
     "volume_spike",
     "reports_stopped",
     "tls_failures",
+    "mta_sts_changed",
     "excessive_reporter",
   ]);
 });

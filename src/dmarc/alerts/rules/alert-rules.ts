@@ -4,6 +4,7 @@ import type { EventDoc } from "../../../foundation/http/openapi.ts";
 import type { AlertRule } from "./alert-rule.ts";
 import { EXCESSIVE_REPORTER } from "./excessive-reporters.ts";
 import { FAILURE_SPIKE } from "./failure-spikes.ts";
+import { MTA_STS_CHANGED } from "./mta-sts-changed.ts";
 import { NEW_SOURCE } from "./new-sources.ts";
 import { NEW_SUBDOMAIN } from "./new-subdomains.ts";
 import { POLICY_WEAKENED } from "./policy-weakened.ts";
@@ -26,6 +27,7 @@ export const ALERT_RULES: readonly AlertRule[] = [
   VOLUME_SPIKE,
   REPORTS_STOPPED,
   TLS_FAILURES,
+  MTA_STS_CHANGED,
   EXCESSIVE_REPORTER,
 ];
 

@@ -38,6 +38,8 @@ interface HealthCheckRequest {
   readonly selectors: readonly SelectorToCheck[];
   /** Receives the records that the DNS certainly has. */
   readonly onRecords?: (records: readonly ObservedRecord[]) => void;
+  /** The text of the MTA-STS policy that this service serves for the domain. */
+  readonly hostedPolicy?: string | null;
   /** Replaces the resolver of the dependencies: one whose queries count for an account. */
   readonly resolver?: DnsResolver;
   readonly signal?: AbortSignal;
@@ -73,7 +75,7 @@ export const createHealthCheck = ({
         checkTlsRpt(dns, domain),
       ]);
       const [mtaSts, bimi] = await Promise.all([
-        checkMtaSts({ dns, get, signal }, domain, mx),
+        checkMtaSts({ dns, get, signal, hosted: request.hostedPolicy ?? null }, domain, mx),
         checkBimi(dns, domain, dmarc),
       ]);
       const keys = dkim.keys.filter(({ state }) => state !== "unknown");
@@ -183,6 +185,8 @@ export class HealthRuns {
       readonly check: HealthCheck;
       /** A resolver without a cache, so that a record that was just published is found. */
       readonly resolver: DnsResolver;
+      /** The text of the MTA-STS policy that this service serves for a domain. */
+      readonly hostedPolicy?: (subject: HealthSubject) => string | null;
     },
   ) {}
 
@@ -246,6 +250,7 @@ export class HealthRuns {
         records = found;
       },
       domain: subject.domain,
+      hostedPolicy: this.deps.hostedPolicy?.(subject) ?? null,
       selectors: [...requested(subject.domain, given, seen), ...seen],
       resolver: resolverFor(resolver, who),
       signal: this.#stopping.signal,

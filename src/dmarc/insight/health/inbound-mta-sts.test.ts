@@ -1,5 +1,6 @@
 import fc from "fast-check";
-import { checkMtaSts, coversMxHost, parseMtaStsPolicy } from "./inbound.ts";
+import { checkMtaSts } from "./inbound.ts";
+import { coversMxHost, parseMtaStsPolicy } from "../../records/mta-sts/policy-text.ts";
 import { checkMx } from "./mx.ts";
 import { createHealthDns } from "./section-report.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "../../../testing/smtp-stub-key.ts";

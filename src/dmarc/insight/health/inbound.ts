@@ -1,6 +1,18 @@
 import { type HealthDns, SectionReport, quoteText, readTags } from "./section-report.ts";
 import type { Getter } from "../../../foundation/net/fetch-url.ts";
 import type { CheckedMx } from "./mx.ts";
+import {
+  coversMxHost,
+  isPolicyId,
+  type MtaStsPolicy,
+  parseMtaStsPolicy,
+  policyHostOf,
+  policyIdIn,
+  policyIdOf,
+  policyRecordHostOf,
+  policyRecordOf,
+  policyRecordsIn,
+} from "../../records/mta-sts/policy-text.ts";
 
 const DOWNGRADE =
   "Without an enforced policy, somebody on the way can make senders deliver mail to you unencrypted or to another server.";
@@ -19,6 +31,8 @@ export const INBOUND_FINDINGS = {
   mta_sts_policy: DOWNGRADE,
   mta_sts_mode: DOWNGRADE,
   mta_sts_mx: "Under an enforced policy, senders do not deliver to mail hosts that the policy does not name.",
+  mta_sts_id: "Senders fetch the policy again only when the id in the TXT record changes (RFC 8461 §3.1).",
+  mta_sts_not_served_here: "Senders use the policy that they find at the host, not the one of this service.",
   mta_sts_max_age: "Senders forget the policy before the next mail, and are unprotected again.",
   tls_rpt_missing: BLIND,
   tls_rpt_several: BLIND,
@@ -80,11 +94,13 @@ interface MtaStsOptions {
   readonly dns: HealthDns;
   readonly get: Getter;
   readonly signal: AbortSignal;
+  /** The text of the policy that this service serves for the domain; absent or null for none. */
+  readonly hosted?: string | null;
 }
 
 const DAY_S = 86_400;
 const POLICY_BYTES_MAX = "64 KiB";
-const RECORD = "v=STSv1; id=1;";
+const RECORD = policyRecordOf("1");
 
 /**
  * Checks MTA-STS (RFC 8461): the record, the policy file over HTTPS, and whether its patterns cover the MX hosts. The file is
@@ -92,10 +108,11 @@ const RECORD = "v=STSv1; id=1;";
  * connect. An invalid certificate, a status other than 200 and an invalid policy are findings, because senders ignore them.
  */
 export const checkMtaSts = async (options: MtaStsOptions, domain: string, mx: CheckedMx) => {
-  const host = `_mta-sts.${domain}`;
+  const host = policyRecordHostOf(domain);
+  const { hosted = null } = options;
   const report = new SectionReport<keyof typeof INBOUND_FINDINGS>();
   const response = await options.dns.resolve(host, "TXT");
-  const records = response.records.filter((text) => /^v=STSv1\s*(?:;|$)/.test(text));
+  const records = policyRecordsIn(response.records);
   const [only] = records;
   const record = records.length === 1 && only !== undefined ? only : null;
   let policy: MtaStsPolicy | null = null;
@@ -103,7 +120,8 @@ export const checkMtaSts = async (options: MtaStsOptions, domain: string, mx: Ch
     reportRecord(report, host, record);
     policy = await fetchPolicy(report, options, domain);
     if (policy !== null) reportPolicy(report, domain, policy, mx);
-  } else if (report.isAnswered(response)) reportNoRecord(report, domain, records, mx);
+    if (hosted !== null) reportHosted(report, domain, { hosted, record, policy });
+  } else if (report.isAnswered(response)) reportNoRecord(report, domain, { records, mx, hosted });
   return {
     code: "mta_sts" as const,
     ...report.result(),
@@ -112,8 +130,49 @@ export const checkMtaSts = async (options: MtaStsOptions, domain: string, mx: Ch
   };
 };
 
-const reportNoRecord = (report: InboundReport, domain: string, records: readonly string[], mx: CheckedMx) => {
-  const host = `_mta-sts.${domain}`;
+interface HostedFacts {
+  readonly hosted: string;
+  readonly record: string;
+  /** What is served at the host; null while unknown or invalid. */
+  readonly policy: MtaStsPolicy | null;
+}
+
+/** Compares the record and the policy as seen from outside with those of this service. */
+const reportHosted = (report: InboundReport, domain: string, { hosted, record, policy }: HostedFacts) => {
+  const own = parseMtaStsPolicy(hosted);
+  const [host, id] = [policyRecordHostOf(domain), policyIdOf(hosted)];
+  const published = policyIdIn([record]);
+  if (published !== id) {
+    report.add(
+      own.mode === "enforce" ? "error" : "warning",
+      "mta_sts_id",
+      `${host} has id=${quoteText(published)}, but the policy that this service serves has id="${id}", so senders may keep an old policy.`,
+      {
+        observed: record,
+        fix: "Publish the record with the id of the policy.",
+        record: { host, value: policyRecordOf(id) },
+      },
+    );
+  }
+  const hosts = (of: MtaStsPolicy) => of.mx.toSorted().join(", ");
+  if (policy === null || (policy.mode === own.mode && hosts(policy) === hosts(own))) return;
+  report.warning(
+    "mta_sts_not_served_here",
+    `${policyHostOf(domain)} serves another policy than this service has for ${domain}.`,
+    {
+      observed: `mode: ${policy.mode ?? "none"}; mx: ${hosts(policy)}`,
+      fix: `Let ${policyHostOf(domain)} point to this service, or stop hosting the policy here.`,
+    },
+  );
+};
+
+interface NoRecordFacts extends Pick<MtaStsOptions, "hosted"> {
+  readonly records: readonly string[];
+  readonly mx: CheckedMx;
+}
+
+const reportNoRecord = (report: InboundReport, domain: string, { records, mx, hosted = null }: NoRecordFacts) => {
+  const host = policyRecordHostOf(domain);
   if (records.length > 1) {
     report.error("mta_sts_several", `${host} has ${records.length} MTA-STS records; senders then use none.`, {
       observed: records.join("\n"),
@@ -123,6 +182,12 @@ const reportNoRecord = (report: InboundReport, domain: string, records: readonly
   }
   if (mx.null_mx) {
     report.info("mta_sts_not_needed", `${domain} receives no mail (null MX), so it needs no MTA-STS.`);
+    return;
+  }
+  if (hosted !== null) {
+    const problem = `${host} has no MTA-STS record, so senders do not look for the policy that this service serves.`;
+    const record = { host, value: policyRecordOf(policyIdOf(hosted)) };
+    report.warning("mta_sts_missing", problem, { fix: `Publish the TXT record at ${host}.`, record });
     return;
   }
   report.info(
@@ -137,7 +202,7 @@ const reportNoRecord = (report: InboundReport, domain: string, records: readonly
 
 const reportRecord = (report: InboundReport, host: string, record: string) => {
   const id = readTags(record).get("id") ?? "";
-  if (/^[A-Za-z0-9]{1,32}$/.test(id)) return;
+  if (isPolicyId(id)) return;
   report.error(
     "mta_sts_syntax",
     `${host} has id=${quoteText(id)}; senders ignore the record unless id is 1 to 32 letters and digits.`,
@@ -155,7 +220,7 @@ const fetchPolicy = async (
   { dns, get, signal }: MtaStsOptions,
   domain: string,
 ): Promise<MtaStsPolicy | null> => {
-  const host = `mta-sts.${domain}`;
+  const host = policyHostOf(domain);
   const url = `https://${host}/.well-known/mta-sts.txt`;
   const [a, aaaa] = await Promise.all([dns.resolve(host, "A"), dns.resolve(host, "AAAA")]);
   if (a.records.length + aaaa.records.length === 0) {
@@ -256,53 +321,3 @@ const reportUncovered = (
     },
   );
 };
-
-/** An MTA-STS policy as senders read it (RFC 8461 §3.2). */
-interface MtaStsPolicy {
-  readonly mode: "enforce" | "testing" | "none" | null;
-  readonly maxAgeS: number | null;
-  /** Patterns in lower case, in order. */
-  readonly mx: readonly string[];
-  /** Why senders ignore the policy, as sentences; none for a valid one. */
-  readonly faults: readonly string[];
-}
-
-/** RFC 8461 §3.2: about a year. */
-const AGE_S_MAX = 31_557_600;
-const MX_MAX = 200;
-const LINES_MAX = 1_000;
-const MX_PATTERN = /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
-
-/** Reads a policy file: lines of `key: value`, ended by CRLF or LF; of a key but `mx` the first counts. Never throws. */
-export const parseMtaStsPolicy = (text: string): MtaStsPolicy => {
-  const values = new Map<string, string>();
-  const mx: string[] = [];
-  const faults: string[] = [];
-  for (const line of text.split(/\r?\n/).slice(0, LINES_MAX)) {
-    if (line.trim() === "") continue;
-    const match = /^([A-Za-z0-9][A-Za-z0-9_.-]{0,31}):[ \t]*(.*?)[ \t]*$/.exec(line.slice(0, 1_000));
-    if (match === null) {
-      if (faults.length === 0) faults.push(`The line "${line.slice(0, 60).toWellFormed()}" is not "key: value".`);
-      continue;
-    }
-    const [, key = "", value = ""] = match;
-    if (key === "mx") mx.push(value.toLowerCase());
-    else if (!values.has(key)) values.set(key, value);
-  }
-  const mode = (["enforce", "testing", "none"] as const).find((known) => known === values.get("mode")) ?? null;
-  const age = values.get("max_age") ?? "";
-  const maxAgeS = /^\d{1,10}$/.test(age) && Number(age) <= AGE_S_MAX ? Number(age) : null;
-  if (values.get("version") !== "STSv1") faults.push("The line version: STSv1 is missing.");
-  if (mode === null) faults.push("The mode is not enforce, testing or none.");
-  if (maxAgeS === null) faults.push(`max_age is not a number of seconds up to ${AGE_S_MAX}.`);
-  if (mode !== "none" && mx.length === 0) faults.push("There is no mx line.");
-  const bad = mx.find((pattern) => pattern.length > 255 || !MX_PATTERN.test(pattern));
-  if (bad !== undefined) faults.push(`The mx pattern "${bad.slice(0, 60).toWellFormed()}" is not a host name.`);
-  return { mode, maxAgeS, mx: mx.slice(0, MX_MAX), faults };
-};
-
-/** Whether a pattern covers an MX host (RFC 8461 §4.1): the same name, or `*.` for exactly one label. Both in lower case. */
-export const coversMxHost = (pattern: string, host: string): boolean =>
-  pattern.startsWith("*.")
-    ? host.slice(host.indexOf(".") + 1) === pattern.slice(2) && host.includes(".")
-    : host === pattern;

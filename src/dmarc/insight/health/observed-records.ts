@@ -1,5 +1,6 @@
 import { type DnsResponse, isDefinite } from "../../../foundation/net/dns.ts";
 import { dmarcRecordsIn, recordHost } from "../../records/record/record.ts";
+import { policyRecordsIn } from "../../records/mta-sts/policy-text.ts";
 import type { HealthDns } from "./section-report.ts";
 
 /** Records whose changes are kept. */
@@ -37,7 +38,7 @@ export const observeRecords = async (
     observe("dmarc", recordHost(domain), (text) => dmarcRecordsIn([text]).length > 0),
     observe("spf", domain, (text) => /^v=spf1(?: |$)/i.test(text)),
     recordOf("mx", domain, mx, exchanges),
-    observe("mta_sts", `_mta-sts.${domain}`, (text) => /^v=STSv1\s*(?:;|$)/.test(text)),
+    observe("mta_sts", `_mta-sts.${domain}`, (text) => policyRecordsIn([text]).length > 0),
     ...keys.map((name) => observe("dkim", name, () => true)),
   ]);
   return found.flat();

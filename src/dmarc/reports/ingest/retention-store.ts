@@ -49,6 +49,7 @@ const OF_DOMAIN = [
   "dmarc_record_history",
   "dmarc_overviews",
   "dmarc_shares",
+  "dmarc_mta_sts",
 ];
 
 /** Removes some rows of a domain. */

@@ -48,6 +48,10 @@ const addHappenings = (harness: IngestHarness, domain: number, atMs: number): vo
     domain,
   );
   run("INSERT INTO dmarc_shares VALUES (?, ?, ?, NULL, ?, ?, NULL, NULL)", newId(), newId(), domain, atMs, atMs);
+  run(
+    "INSERT OR REPLACE INTO dmarc_mta_sts VALUES (?, 'testing', 0, '[]', 0, '[]', 0, NULL, NULL, 0, 0, NULL)",
+    domain,
+  );
   run("INSERT OR REPLACE INTO dmarc_health VALUES (?, ?, '{}')", domain, atMs);
   for (const text of ["a", "b"]) {
     const values = [newId(), domain, atMs, JSON.stringify([text])] as const;
