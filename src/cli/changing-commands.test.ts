@@ -111,6 +111,12 @@ const COMMANDS: Readonly<Record<string, CommandCase>> = {
     action: "dmarc.domains.check",
     subject: "example.com",
   },
+  "dmarc mta-sts set": {
+    args: ofAccount("example.com", "testing"),
+    changes: "dmarc_mta_sts",
+    action: "dmarc.mta-sts",
+    subject: "example.com",
+  },
   "dmarc classify": {
     args: ofAccount("example.com", "threat", "own"),
     changes: "dmarc_source_words",
@@ -197,7 +203,7 @@ const NOT_HERE: Readonly<Record<string, string>> = {
 };
 
 const READING =
-  /^(verify|inspect .*|doctor|config|version|help|usage|audit|.* (list|show|history|results|deliveries|lists)|dmarc (sources|advice|health|imap-check|export|own-hosts|record-history)|blocklist (check|lists))$/;
+  /^(verify|inspect .*|doctor|config|version|help|usage|audit|.* (list|show|history|results|deliveries|lists)|dmarc (sources|advice|health|imap-check|export|own-hosts|record-history|mta-sts show)|blocklist (check|lists))$/;
 
 let ids: Ids | null = null;
 

@@ -1,4 +1,4 @@
-import { evidenceOfView, HOSTING_MODES, type HostingView } from "../dmarc/insight/mta-sts/hosting-routes.ts";
+import { evidenceOfView, HOSTING_MODES, type HostingView } from "../dmarc/insight/sts/hosting-routes.ts";
 import { argument, choice, command, group, required, toggle } from "./command.ts";
 import { findDomain, onDomain } from "./dmarc-domains.ts";
 import { tableTime } from "./terminal-text.ts";
@@ -42,12 +42,12 @@ export const MTA_STS = group(
       on: onDomain.on,
       args: {
         text: argument("<domain>", "enrolled domain or its id"),
-        mode: required(
+        to: required(
           choice("<mode>", HOSTING_MODES, "begin with testing; none withdraws a policy, off ends serving it"),
         ),
       },
       options: { early: toggle("enforce before two weeks of clean TLS reports") },
-      async run(context, { text, mode, early }) {
+      async run(context, { text, to: mode, early }) {
         const { id, domain } = findDomain(context, text);
         const done = { action: "dmarc.mta-sts", subject: domain, after: { mode } };
         const view = await context.perform(done, () =>

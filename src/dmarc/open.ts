@@ -20,8 +20,8 @@ import { HealthJob, HealthRuns, createHealthCheck } from "./insight/health/healt
 import { HealthStore } from "./insight/health/health-store.ts";
 import { RecordHistoryStore } from "./insight/health/record-history.ts";
 import { RecordHistory } from "./insight/queries/record-history-routes.ts";
-import { MtaStsHosting } from "./insight/mta-sts/hosting.ts";
-import { DomainHosting } from "./insight/mta-sts/hosting-routes.ts";
+import { type HostingDeps, MtaStsHosting } from "./insight/sts/hosting.ts";
+import { DomainHosting } from "./insight/sts/hosting-routes.ts";
 import type { QueryContext } from "./insight/queries/domain-query.ts";
 import { RecordStore } from "./insight/queries/record-store.ts";
 import { ReportQueryStore } from "./insight/queries/report-query-store.ts";
@@ -35,8 +35,8 @@ import type { DomainRow } from "./records/domains/domain-store.ts";
 import { Domains } from "./records/domains/domains.ts";
 import { ReportShares } from "./records/domains/shares.ts";
 import { ScheduledChecks } from "./records/domains/domain-monitor.ts";
-import { PolicyStore } from "./records/mta-sts/policy-store.ts";
-import { ServedPolicies } from "./records/mta-sts/served-policies.ts";
+import { PolicyStore } from "./records/sts/policy-store.ts";
+import { ServedPolicies } from "./records/sts/served-policies.ts";
 import { openIngestStores, type IngestStores } from "./reports/ingest/ingest-stores.ts";
 import { ReportsSlice, type ReportsSettings } from "./reports/open.ts";
 
@@ -110,28 +110,19 @@ export class DmarcSlice {
     deps: DmarcDeps,
   ) {
     const { db, clock, log } = runtime;
-    const [{ resolver }, { mailing, defaults }, { accountOf }] = [deps.platform, deps.outbound, deps];
+    const [{ resolver }, { accountOf }] = [deps.platform, deps];
     const [stores, alertStore] = [openIngestStores(db), new DmarcAlertStore(db)];
     const [health, history] = [new HealthStore(db), new RecordHistoryStore(db)];
-    const raise = createAlertRaiser({
-      rules: ALERT_RULES,
-      store: alertStore,
-      hasMail: mailing !== null,
-      defaultRecipients: (owner) => defaults.findDefaults(owner).recipients,
-    });
+    const raise = openRaiser(deps.outbound, alertStore);
     this.stores = stores;
     this.domains = openDomains(runtime, settings, { ...deps, stores, raise });
     this.#checks = new ScheduledChecks(runtime, stores.domains, this.domains);
     this.reports = new ReportsSlice(runtime, settings, { stores, resolver, keysOf: possibleKeysOf, accountOf });
     const [rollups, trusted] = [new RollupStore(db), new RollupStore(db, { trustedOnly: true })];
-    const records = new RecordStore(db);
+    const [records, reports] = [new RecordStore(db), new ReportQueryStore(db)];
     this.rollups = rollups;
-    const policies = new PolicyStore(db);
-    this.servedPolicies = new ServedPolicies(clock, policies);
-    this.#hosting = new MtaStsHosting(runtime, {
-      ...{ policies, served: this.servedPolicies, domains: stores.domains, reports: new ReportQueryStore(db), raise },
-      resolver: deps.freshResolver,
-    });
+    this.#hosting = openHosting(runtime, { raise, reports, domains: stores.domains, resolver: deps.freshResolver });
+    this.servedPolicies = this.#hosting.served;
     this.#advise = createAdvisor({
       records,
       openAlerts: (row) => this.overview.openAlertsOf(row, row).map(({ title }) => title),
@@ -142,19 +133,11 @@ export class DmarcSlice {
       readHealth: (number) => health.readHealth(number),
       strangers: new StrangerStore(db),
     });
-    this.context = {
-      db,
-      clock,
-      rollups,
-      records,
-      reports: new ReportQueryStore(db),
-      findDomain: (caller, id) => this.domains.find(caller, id),
-    };
-    this.recordHistory = new RecordHistory(history, this.context.findDomain);
-    this.domainHosting = new DomainHosting({
-      ...{ hosting: this.#hosting, clock, findDomain: this.context.findDomain },
-      serviceHost: hostOf(settings.baseUrl),
-    });
+    const findDomain: QueryContext["findDomain"] = (caller, id) => this.domains.find(caller, id);
+    this.context = { db, clock, rollups, records, reports, findDomain };
+    this.recordHistory = new RecordHistory(history, findDomain);
+    const hosting = { hosting: this.#hosting, serviceHost: hostOf(settings.baseUrl) };
+    this.domainHosting = new DomainHosting({ ...hosting, clock, findDomain });
     [this.raised, this.shares] = [alertStore, new ReportShares(runtime)];
     this.#alertJob = new AlertJob(runtime, {
       all: { rollups, rules: new AlertRuleStore(db) },
@@ -171,9 +154,13 @@ export class DmarcSlice {
     const hasAsnLookup = settings.asnLookup === "dns";
     this.#addresses = new AddressLookups(runtime, { resolver, geoip: this.#geoip, hasAsnLookup });
     const check = openHealthCheck({ clock, resolver }, deps.outbound.rules);
+    const hostedPolicy = this.#hosting.textOf.bind(this.#hosting);
     this.health = new HealthRuns(runtime, {
-      ...{ store: health, history, check, resolver: deps.freshResolver },
-      hostedPolicy: (subject) => this.#hosting.textOf(subject),
+      store: health,
+      history,
+      check,
+      resolver: deps.freshResolver,
+      hostedPolicy,
     });
     this.jobs = this.#jobsOf(deps.outbound, new HealthJob(runtime, { store: health, runs: this.health }));
   }
@@ -236,6 +223,19 @@ type DmarcJobName =
   | "raiseDmarcAlerts"
   | "mailDmarcAlerts"
   | "mailDigests";
+
+const openRaiser = ({ mailing, defaults }: Outbound, store: DmarcAlertStore): RaiseAlert =>
+  createAlertRaiser({
+    rules: ALERT_RULES,
+    store,
+    hasMail: mailing !== null,
+    defaultRecipients: (owner) => defaults.findDefaults(owner).recipients,
+  });
+
+const openHosting = (runtime: Runtime, deps: Omit<HostingDeps, "policies" | "served">): MtaStsHosting => {
+  const policies = new PolicyStore(runtime.db);
+  return new MtaStsHosting(runtime, { ...deps, policies, served: new ServedPolicies(runtime.clock, policies) });
+};
 
 const openDomains = (
   runtime: Runtime,

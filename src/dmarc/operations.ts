@@ -1,7 +1,7 @@
 import type { AnyRoute } from "../foundation/http/route.ts";
 import { GET_ADVICE, LIST_DMARC_ALERTS, GET_DMARC_HEALTH } from "./finding-routes.ts";
 import { REPORTER_ROUTES } from "./insight/queries/accepted-reporters.ts";
-import { MTA_STS_ROUTES } from "./insight/mta-sts/hosting-routes.ts";
+import { MTA_STS_ROUTES } from "./insight/sts/hosting-routes.ts";
 import { RECORD_HISTORY_ROUTES } from "./insight/queries/record-history-routes.ts";
 import { DOMAIN_ROUTES } from "./domain-routes.ts";
 import { INGESTION_ROUTES } from "./reports/ingest/ingestion-routes.ts";

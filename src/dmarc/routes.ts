@@ -3,7 +3,7 @@ import { serveRoutes } from "../foundation/http/route.ts";
 import type { UrlPolicy } from "../foundation/net/fetch-url.ts";
 import { createAlertRoutes, DomainAlerts, createAdviceRoutes, createHealthRoutes } from "./finding-routes.ts";
 import { AcceptedReporters, createReporterRoutes } from "./insight/queries/accepted-reporters.ts";
-import { createMtaStsRoutes } from "./insight/mta-sts/hosting-routes.ts";
+import { createMtaStsRoutes } from "./insight/sts/hosting-routes.ts";
 import { createFigureReader } from "./insight/queries/summary.ts";
 import { createRecordHistoryRoutes } from "./insight/queries/record-history-routes.ts";
 import { createQueryRoutes } from "./insight/queries/query-routes.ts";

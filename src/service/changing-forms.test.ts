@@ -252,7 +252,15 @@ const DMARC: Readonly<Record<string, FormCase>> = {
     fields: { classification: "threat" },
     changes: "dmarc_source_words",
   },
-  "/dmarc/:id/mta-sts": { params: id("domain"), fields: { mode: "testing" }, changes: "dmarc_mta_sts" },
+  "/dmarc/:id/mta-sts": {
+    params: id("domain"),
+    fields: { mode: "testing" },
+    prepare: async ({ domain, visitor }) => {
+      await visitor.post(`/test/dmarc/${domain}/record/check`);
+      return {};
+    },
+    changes: "dmarc_mta_sts",
+  },
   "/dmarc/:id/shares": { params: id("domain"), fields: { days: "7", note: "x" }, changes: "dmarc_shares" },
   "/dmarc/:id/shares/:share/revoke": {
     prepare: async ({ app, visitor, domain }) => {

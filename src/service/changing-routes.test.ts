@@ -12,6 +12,8 @@ interface Operation {
   /** Parameters of the path by name. */
   readonly params?: (account: FullAccount) => Readonly<Record<string, string>>;
   readonly body?: unknown;
+  /** What must be there before; returns more parameters. */
+  readonly prepare?: (account: FullAccount) => Promise<Readonly<Record<string, string>>>;
   /** Of the key. Default: test. */
   readonly mode?: "live";
   /** A table that must change: otherwise the operation did nothing, and the test would prove nothing. Null for one that only looks. */
@@ -59,6 +61,15 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
   "DELETE /v1/dmarc/domains/:id": { params: id("domain"), changes: "dmarc_domains" },
   "POST /v1/dmarc/domains/:id/verify": { params: id("domain"), changes: "dmarc_domains" },
+  "PATCH /v1/dmarc/domains/:id/mta-sts": {
+    params: id("domain"),
+    body: { mode: "testing" },
+    prepare: async ({ request, domain }) => {
+      await request("POST", `/v1/dmarc/domains/${domain}/verify`);
+      return {};
+    },
+    changes: "dmarc_mta_sts",
+  },
   "PATCH /v1/dmarc/domains/:id/sources": {
     params: id("domain"),
     body: { keys: ["own"], classification: "threat" },
@@ -122,9 +133,11 @@ describe("operations of the API", () => {
     async (name, operation) => {
       const account = await startFull();
       const { app, mode } = account;
+      const prepared = await operation.prepare?.(account);
+      const params = (of: FullAccount) => ({ ...operation.params?.(of), ...prepared });
       const actor = { accountId: app.accountId(), mode: operation.mode ?? mode };
       const key = operation.mode === undefined ? account.key : app.newKey({ mode: operation.mode });
-      const work = () => perform(account, name, operation, key);
+      const work = () => perform(account, name, { ...operation, params }, key);
       const isRecorded = operation.changes !== null && name !== UNRECORDED;
       if (isRecorded) {
         const { value: failed, rows } = await changedWithoutEntry(app.db.sqlite, async () => {

@@ -1,4 +1,4 @@
-import type { ServedPolicies } from "../dmarc/records/mta-sts/served-policies.ts";
+import type { ServedPolicies } from "../dmarc/records/sts/served-policies.ts";
 import type { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { requestIdOf } from "../foundation/http/request-log.ts";
 import { pathOf, targetOf } from "../foundation/http/request-target.ts";

@@ -20,7 +20,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   service: 33_233,
   verify: 52_711,
 };
-const FILES_MAX = 627;
+const FILES_MAX = 638;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;
@@ -29,7 +29,6 @@ const SMALL_FILES: Readonly<Record<string, string>> = {
   "blocklist/lists/embedded-catalogue.ts": "a macro is imported from another file than its own",
   "dashboard/help.ts": "a table that the test of the manual reads, too",
   "dmarc/operations.ts": "a door",
-  "dmarc/routes.ts": "a door, loaded with the API",
   "foundation/db/planned-times.ts": "SQL stays in foundation/db and in stores",
   "foundation/http/security-headers.ts": "one place for what every response has",
 };

@@ -30,11 +30,11 @@ const PARTS: Readonly<Record<string, ReadonlyArray<readonly string[]>>> = {
   blocklist: [["lists"]],
   dmarc: [
     ["records/services", "records/record"],
-    ["records/domains", "records/mta-sts", "reports/report", "reports/authentication", "insight/addresses"],
+    ["records/domains", "records/sts", "reports/report", "reports/authentication", "insight/addresses"],
     ["reports/ingest"],
     ["reports/mailbox", "insight/sources", "insight/health"],
     ["insight/queries"],
-    ["insight/advice", "insight/mta-sts"],
+    ["insight/advice", "insight/sts"],
     ["alerts/rules"],
     ["alerts/overview"],
   ],

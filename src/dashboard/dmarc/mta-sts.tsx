@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
-import { evidenceOfView, HOSTING_MODES, type HostingView } from "../../dmarc/insight/mta-sts/hosting-routes.ts";
+import { evidenceOfView, HOSTING_MODES, type HostingView } from "../../dmarc/insight/sts/hosting-routes.ts";
 import { CopyBlock } from "../components/copy.tsx";
 import { Time } from "../components/figures.tsx";
 import { Button, CheckField, PostForm } from "../components/form.tsx";
@@ -171,7 +171,7 @@ export const mtaStsActions = ({ hosting }: Pick<DmarcReportUseCases, "hosting">)
       form: z.object({ mode: z.enum(HOSTING_MODES), early: flag }),
     },
     async ({ viewer, params: { id }, form }) => {
-      const back = `/dmarc/${id}/record#mta-sts`;
+      const back = `/dmarc/${id}/record`;
       const problem = await hosting.trySet(viewer.caller, id, form);
       return redirectTo(viewer, back, problem === null ? { ok: MODES[form.mode].done } : { bad: problem });
     },

@@ -105,3 +105,27 @@ test("in test mode the record is published by the check", async () => {
   expect(path).toStartWith("/test/dmarc/");
   expect((await visitor.submit(path)).text).toContain("Published: the record is in place");
 });
+
+describe("the MTA-STS policy of a domain", () => {
+  test("begins, is not enforced before it is tested, and says what to publish", async () => {
+    const { enrol, visitor, zone, recordOf } = await start();
+    const domain = await enrol("acme-shop.com");
+    const path = `/dmarc/${domain.id}`;
+    const set = async (fields: Readonly<Record<string, string>>) =>
+      (await visitor.submit(`${path}/mta-sts`, fields)).text;
+    expect(await set({ mode: "testing" })).toContain(
+      "Publish the DMARC record of acme-shop.com with your reporting address",
+    );
+    zone["_dmarc.acme-shop.com"] = { TXT: [recordOf(domain)] };
+    zone["acme-shop.com"] = { MX: [[10, "mx.acme-shop.com"]] };
+    await visitor.submit(`${path}/record/check`);
+    const testing = await set({ mode: "testing" });
+    expect(testing).toContain("mx: mx.acme-shop.com max_age: 604800");
+    expect(testing).toContain("TXT at _mta-sts.acme-shop.com Not published");
+    expect(testing).toContain("Tested for 0 of 14 days");
+    expect(await set({ mode: "enforce" })).toContain("MTA-STS policy Testing");
+    expect(await set({ mode: "enforce", early: "on" })).toContain("MTA-STS policy Enforced");
+    expect(await set({ mode: "none" })).toContain("Senders may hold the enforced policy until");
+    expect(await set({ mode: "off" })).toContain("MTA-STS policy Withdrawn");
+  });
+});

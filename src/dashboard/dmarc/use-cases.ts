@@ -5,7 +5,7 @@ import type { Advice } from "../../dmarc/insight/advice/advice-model.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import type { ReportShares } from "../../dmarc/records/domains/shares.ts";
 import type { Domains } from "../../dmarc/records/domains/domains.ts";
-import type { DomainHosting } from "../../dmarc/insight/mta-sts/hosting-routes.ts";
+import type { DomainHosting } from "../../dmarc/insight/sts/hosting-routes.ts";
 import type { HealthRuns } from "../../dmarc/insight/health/health.ts";
 import type { IngestionReader, Ingestions } from "../../dmarc/reports/ingest/ingestions.ts";
 import type { ReportUploads } from "../../dmarc/reports/ingest/report-uploads.ts";

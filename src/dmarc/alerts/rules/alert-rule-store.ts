@@ -322,6 +322,16 @@ export class OpenAlertStore {
     return new Set(rows.map(({ domain, author }) => `${domain} ${author}`));
   }
 
+  /** Domains whose MTA-STS policy this service serves, as `<number of the domain>`, and with the published id as `<number> <id>`. */
+  hostedPolicies(domains: readonly number[]): ReadonlySet<string> {
+    const rows = this.deps.sqlite
+      .query<{ domain: number; id: string | null }, [string]>(
+        "SELECT domain, published_id AS id FROM dmarc_mta_sts WHERE domain IN (SELECT value FROM json_each(?))",
+      )
+      .all(JSON.stringify(domains));
+    return new Set(rows.flatMap(({ domain, id }) => [`${domain}`, `${domain} ${id ?? ""}`]));
+  }
+
   /** False when the domain has no such alert. An alert that was acknowledged keeps its time. */
   acknowledge(_tx: Tx, domain: number, id: string, atMs: number): boolean {
     const { changes } = this.deps.sqlite

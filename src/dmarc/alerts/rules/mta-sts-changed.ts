@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { textField, textsField } from "../../../foundation/http/schema-fields.ts";
 import { action } from "../../../notifications/mail/mail-content.ts";
-import { POLICY_MODES } from "../../records/mta-sts/policy-text.ts";
+import { POLICY_MODES } from "../../records/sts/policy-text.ts";
 import { alertRule, domainLink, texts } from "./alert-rule.ts";
 
-/** Raised when the MX records change the policy that this service serves: see `insight/mta-sts/hosting.ts`. */
+/** Raised when the MX records change the policy that this service serves: see `insight/sts/hosting.ts`. */
 export const MTA_STS_CHANGED = alertRule({
   name: "mta_sts_changed",
   words: "MTA-STS policy changed",
@@ -36,4 +36,15 @@ export const MTA_STS_CHANGED = alertRule({
     action(`Publish this TXT record at ${record.host}, so that senders fetch the new policy:`, record.value),
     domainLink(domain, "record", "Show the policy"),
   ],
+  open: {
+    facts: (store, domains) => store.hostedPolicies(domains),
+    holds: ({ number, data: { policy_id: id } }, hosted) => hosted.has(`${number}`) && !hosted.has(`${number} ${id}`),
+    attention: ({ policy_mode: mode, record }, { domain, path }) => ({
+      severity: mode === "enforce" ? "bad" : "warn",
+      label: "MTA-STS",
+      title: `${domain}: the MTA-STS policy changed with the MX records`,
+      detail: `Senders keep the old policy until ${record.host} has the TXT record "${record.value}".`,
+      action: { text: "Publish the record", path: `${path}/record#mta-sts` },
+    }),
+  },
 });

@@ -1,6 +1,12 @@
 import fc from "fast-check";
 import { checkMtaSts } from "./inbound.ts";
-import { coversMxHost, parseMtaStsPolicy } from "../../records/mta-sts/policy-text.ts";
+import {
+  coversMxHost,
+  parseMtaStsPolicy,
+  policyIdOf,
+  policyRecordOf,
+  policyTextOf,
+} from "../../records/sts/policy-text.ts";
 import { checkMx } from "./mx.ts";
 import { createHealthDns } from "./section-report.ts";
 import { TEST_CERTIFICATE, TEST_KEY } from "../../../testing/smtp-stub-key.ts";
@@ -56,10 +62,10 @@ const never: Getter = async () => {
   throw new Error("nothing is to be fetched");
 };
 
-const check = async (get: Getter, zone: Zone = BASE) => {
+const check = async (get: Getter, zone: Zone = BASE, hosted: string | null = null) => {
   const dns = createHealthDns(createZoneResolver(zone));
   const signal = new AbortController().signal;
-  const section = await checkMtaSts({ dns, get, signal }, "example.com", await checkMx(dns, "example.com"));
+  const section = await checkMtaSts({ dns, get, signal, hosted }, "example.com", await checkMx(dns, "example.com"));
   return { ...section, codes: section.findings.map(({ code, severity }) => `${severity} ${code}`) };
 };
 const withPolicy = (text: string) => serve(() => new Response(text, PLAIN)).get;
@@ -216,6 +222,40 @@ describe("the record", () => {
       });
     },
   );
+});
+
+describe("a policy of this service", () => {
+  const own = policyTextOf("testing", ["b.backup.example.net", "mail.example.com"]);
+  const id = policyIdOf(own);
+  const recordOf = (text: string): Zone => ({ ...BASE, "_mta-sts.example.com": { TXT: [text] } });
+  const enforced = policyTextOf("enforce", ["mail.example.com"]);
+
+  test.each([
+    ["is in order", own, policyRecordOf(id), own, []],
+    ["has another id than the record", own, "v=STSv1; id=20261122;", own, ["warning mta_sts_id"]],
+    ["has another id, and is enforced", enforced, "v=STSv1; id=1;", enforced, ["error mta_sts_mx", "error mta_sts_id"]],
+    [
+      "is not the one at the host",
+      own,
+      policyRecordOf(id),
+      enforced,
+      ["error mta_sts_mx", "warning mta_sts_not_served_here"],
+    ],
+  ])("%s", async (_, hosted, record, served, codes) => {
+    const found = (await check(withPolicy(served), recordOf(record), hosted)).codes;
+    expect(found.filter((code) => code !== "info mta_sts_mode")).toEqual(codes);
+  });
+
+  test("without a record names the record to publish", async () => {
+    const { findings } = await check(never, { ...BASE, "_mta-sts.example.com": { TXT: [] } }, own);
+    expect(findings).toMatchObject([
+      {
+        severity: "warning",
+        code: "mta_sts_missing",
+        record: { host: "_mta-sts.example.com", value: policyRecordOf(id) },
+      },
+    ]);
+  });
 });
 
 test.each([

@@ -12,7 +12,7 @@ import {
   policyRecordHostOf,
   policyRecordOf,
   policyRecordsIn,
-} from "../../records/mta-sts/policy-text.ts";
+} from "../../records/sts/policy-text.ts";
 
 const DOWNGRADE =
   "Without an enforced policy, somebody on the way can make senders deliver mail to you unencrypted or to another server.";

@@ -1,6 +1,6 @@
 import { type DnsResponse, isDefinite } from "../../../foundation/net/dns.ts";
 import { dmarcRecordsIn, recordHost } from "../../records/record/record.ts";
-import { policyRecordsIn } from "../../records/mta-sts/policy-text.ts";
+import { policyRecordsIn } from "../../records/sts/policy-text.ts";
 import type { HealthDns } from "./section-report.ts";
 
 /** Records whose changes are kept. */

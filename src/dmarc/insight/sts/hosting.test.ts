@@ -94,7 +94,7 @@ describe("a policy", () => {
     expect([mx, after === before]).toEqual([["mx1.example.com", "mx2.example.com"], false]);
     expect(await (await fetched()).text()).toContain("mx: mx2.example.com\r\n");
     const { alerts } = (await app.request("GET", `/v1/dmarc/domains/${id}/alerts`, { key })).body;
-    expect(alerts).toMatchObject([
+    expect(Array.isArray(alerts) && alerts.filter(({ rule }) => rule !== "status_changed")).toMatchObject([
       {
         rule: "mta_sts_changed",
         data: { added: ["mx2.example.com"], record: { host: "_mta-sts.example.com", value: `v=STSv1; id=${after};` } },

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { sha256 } from "../../../foundation/base/secrets.ts";
 
 /** The modes of a policy (RFC 8461 §3.2). */
@@ -85,7 +86,7 @@ export const coversMxHost = (pattern: string, host: string): boolean =>
 
 /** Whether a text is the name of a host as a policy can name it. */
 export const isPolicyHost = (host: string): boolean =>
-  host.length <= 255 && host.includes(".") && MX_PATTERN.test(host);
+  host.length <= 255 && host.includes(".") && isIP(host) === 0 && MX_PATTERN.test(host);
 
 const ID_FORM = /^[A-Za-z0-9]{1,32}$/;
 

@@ -70,8 +70,18 @@ export const newPolicy = (
   { mode, hosts, publishedId }: Pick<HostedPolicy, "mode" | "hosts" | "publishedId">,
   nowMs: number,
 ): HostedPolicy => ({
-  ...{ domain, mode, modeSinceMs: nowMs, hosts, sinceMs: nowMs, seen: hosts, seenSinceMs: nowMs },
-  ...{ publishedId, problem: null, checkedAtMs: nowMs, dueAtMs: nowMs + CONFIRM_EVERY_MS, enforcedUntilMs: null },
+  domain,
+  mode,
+  modeSinceMs: nowMs,
+  hosts,
+  sinceMs: nowMs,
+  seen: hosts,
+  seenSinceMs: nowMs,
+  publishedId,
+  problem: null,
+  checkedAtMs: nowMs,
+  dueAtMs: nowMs + CONFIRM_EVERY_MS,
+  enforcedUntilMs: null,
 });
 
 /** What another mode changes: senders keep an enforced policy until its age is reached (RFC 8461 §8.3). */

@@ -16,16 +16,16 @@ import {
   type PolicyObservation,
   servedUntilMs,
   textOfPolicy,
-} from "../../records/mta-sts/policy-changes.ts";
-import type { PolicyStore } from "../../records/mta-sts/policy-store.ts";
+} from "../../records/sts/policy-changes.ts";
+import type { PolicyStore } from "../../records/sts/policy-store.ts";
 import {
   type PolicyMode,
   policyIdOf,
   policyIdIn,
   policyRecordHostOf,
   policyRecordOf,
-} from "../../records/mta-sts/policy-text.ts";
-import type { ServedPolicies } from "../../records/mta-sts/served-policies.ts";
+} from "../../records/sts/policy-text.ts";
+import type { ServedPolicies } from "../../records/sts/served-policies.ts";
 import type { ReportQueryStore } from "../queries/report-query-store.ts";
 import { TLS_REPORTS_SUMMED_MAX } from "../queries/report-reader.ts";
 import { evidenceText, type TlsEvidence, tlsEvidenceOf } from "./tls-evidence.ts";
@@ -37,7 +37,7 @@ export interface ModeChange {
   readonly isEarly: boolean;
 }
 
-interface HostingDeps {
+export interface HostingDeps {
   readonly policies: PolicyStore;
   readonly served: ServedPolicies;
   readonly domains: Pick<DomainStore, "findByNumber">;
@@ -56,12 +56,15 @@ const refuse = (message: string) => new AppError("conflict", { message });
 
 /** MTA-STS policies that this service serves for domains (RFC 8461): their modes, and the MX hosts that they name. */
 export class MtaStsHosting {
+  readonly served: ServedPolicies;
   #isStopping: boolean = false;
 
   constructor(
     private readonly runtime: DbClockLog,
     private readonly deps: HostingDeps,
-  ) {}
+  ) {
+    this.served = deps.served;
+  }
 
   /** The policy of a domain; undefined while none is served. */
   find({ number }: Pick<DomainRow, "number">): HostedPolicy | undefined {
@@ -179,7 +182,7 @@ export class MtaStsHosting {
     const record = { host: policyRecordHostOf(domain.domain), value: policyRecordOf(id) };
     const data = { policy_mode: after.mode, added, removed, policy_id: id, record };
     const summary = `the MTA-STS policy changed; publish id=${id} at ${record.host}`;
-    raise(tx, domain, { rule: "mta_sts_changed", subject: id, data, summary, cooldown: false }, nowMs);
+    raise(tx, domain, { rule: "mta_sts_changed", subject: "policy", data, summary, cooldown: false }, nowMs);
     return true;
   }
 

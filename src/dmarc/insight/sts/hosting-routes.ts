@@ -16,7 +16,7 @@ import {
   textsField,
 } from "../../../foundation/http/schema-fields.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
-import { type HostedPolicy, servedUntilMs, textOfPolicy } from "../../records/mta-sts/policy-changes.ts";
+import { type HostedPolicy, servedUntilMs, textOfPolicy } from "../../records/sts/policy-changes.ts";
 import {
   MAX_AGE_S,
   POLICY_MODES,
@@ -24,7 +24,7 @@ import {
   policyIdOf,
   policyRecordHostOf,
   policyRecordOf,
-} from "../../records/mta-sts/policy-text.ts";
+} from "../../records/sts/policy-text.ts";
 import { DOMAIN_PATH, DOMAIN_REPORTS, domainParams } from "../queries/domain-query.ts";
 import type { MtaStsHosting } from "./hosting.ts";
 import { CLEAN_DAYS, evidenceText, type TlsEvidence } from "./tls-evidence.ts";
@@ -91,8 +91,11 @@ interface HostingFacts {
 export const hostingViewOf = ({ domain }: Pick<DomainRow, "domain">, facts: HostingFacts): HostingView => {
   const { policy, evidence } = facts;
   const tls_reports = {
-    ...{ tested_days: evidence.days, reports: evidence.reports, enforceable: evidence.isReady },
-    ...{ successful_sessions: evidence.successful, failed_sessions: evidence.failed },
+    tested_days: evidence.days,
+    reports: evidence.reports,
+    enforceable: evidence.isReady,
+    successful_sessions: evidence.successful,
+    failed_sessions: evidence.failed,
   };
   if (policy === undefined) return { ...OFF, tls_reports };
   const text = textOfPolicy(policy);
@@ -102,8 +105,12 @@ export const hostingViewOf = ({ domain }: Pick<DomainRow, "domain">, facts: Host
     mode: policy.mode,
     mode_since: isoTime(policy.modeSinceMs),
     mx: [...policy.hosts],
-    ...{ policy: text, policy_id: id, policy_since: isoTime(policy.sinceMs), max_age_s: MAX_AGE_S[policy.mode] },
-    ...{ problem: policy.problem, checked_at: isoTime(policy.checkedAtMs) },
+    policy: text,
+    policy_id: id,
+    policy_since: isoTime(policy.sinceMs),
+    max_age_s: MAX_AGE_S[policy.mode],
+    problem: policy.problem,
+    checked_at: isoTime(policy.checkedAtMs),
     record_state: recordStateOf(policy.publishedId, id),
     dns_records: recordsOf(domain, id, facts.serviceHost),
     serve_until: untilMs === null ? null : isoTime(untilMs),
@@ -112,8 +119,18 @@ export const hostingViewOf = ({ domain }: Pick<DomainRow, "domain">, facts: Host
 };
 
 const OFF = {
-  ...{ mode: "off", mode_since: null, mx: [], policy: null, policy_id: null, policy_since: null, max_age_s: null },
-  ...{ problem: null, checked_at: null, record_state: null, dns_records: [], serve_until: null },
+  mode: "off",
+  mode_since: null,
+  mx: [],
+  policy: null,
+  policy_id: null,
+  policy_since: null,
+  max_age_s: null,
+  problem: null,
+  checked_at: null,
+  record_state: null,
+  dns_records: [],
+  serve_until: null,
 } satisfies Partial<HostingView>;
 
 const recordStateOf = (published: string | null, id: string) =>
@@ -121,11 +138,15 @@ const recordStateOf = (published: string | null, id: string) =>
 
 const recordsOf = (domain: string, id: string, serviceHost: string | null): HostingView["dns_records"] => [
   {
-    ...{ host: policyHostOf(domain), type: "CNAME", value: serviceHost },
+    host: policyHostOf(domain),
+    type: "CNAME",
+    value: serviceHost,
     purpose: "Leads senders to this service, which serves the policy over HTTPS. An address record does as well.",
   },
   {
-    ...{ host: policyRecordHostOf(domain), type: "TXT", value: policyRecordOf(id) },
+    host: policyRecordHostOf(domain),
+    type: "TXT",
+    value: policyRecordOf(id),
     purpose: "Tells senders that there is a policy. Publish it again with each new id.",
   },
 ];
@@ -175,8 +196,11 @@ export class DomainHosting {
 /** The evidence of a view as a sentence. */
 export const evidenceOfView = ({ tls_reports: reports }: Pick<HostingView, "tls_reports">): string =>
   evidenceText({
-    ...{ days: reports.tested_days, reports: reports.reports, isReady: reports.enforceable },
-    ...{ successful: reports.successful_sessions, failed: reports.failed_sessions },
+    days: reports.tested_days,
+    reports: reports.reports,
+    isReady: reports.enforceable,
+    successful: reports.successful_sessions,
+    failed: reports.failed_sessions,
   });
 
 const changeSchema = namedBody("DmarcMtaStsChange", {
@@ -193,8 +217,13 @@ const EXAMPLE: HostingView = {
   mode: "testing",
   mode_since: "2026-01-02T10:00:00.000Z",
   mx: ["mx1.example.com"],
-  ...{ policy: EXAMPLE_TEXT, policy_id: EXAMPLE_ID, policy_since: "2026-01-02T10:00:00.000Z" },
-  ...{ max_age_s: MAX_AGE_S.testing, problem: null, checked_at: "2026-01-09T10:00:00.000Z", record_state: "current" },
+  policy: EXAMPLE_TEXT,
+  policy_id: EXAMPLE_ID,
+  policy_since: "2026-01-02T10:00:00.000Z",
+  max_age_s: MAX_AGE_S.testing,
+  problem: null,
+  checked_at: "2026-01-09T10:00:00.000Z",
+  record_state: "current",
   dns_records: recordsOf("example.com", EXAMPLE_ID, "postwarden.example.net"),
   serve_until: null,
   tls_reports: { tested_days: 7, reports: 12, successful_sessions: 340, failed_sessions: 0, enforceable: false },

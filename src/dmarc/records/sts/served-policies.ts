@@ -26,7 +26,7 @@ export class ServedPolicies {
     return this.#texts.get(host) ?? null;
   }
 
-  /** Reads them again at the next request. */
+  /** Makes the next request read the policies again. */
   refresh(): void {
     this.#readAtMs = null;
   }

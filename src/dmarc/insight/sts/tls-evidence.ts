@@ -1,5 +1,5 @@
 import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
-import type { HostedPolicy } from "../../records/mta-sts/policy-changes.ts";
+import type { HostedPolicy } from "../../records/sts/policy-changes.ts";
 import type { TlsReportRow } from "../queries/report-query-store.ts";
 import { sumTlsReports } from "../queries/report-reader.ts";
 
