@@ -18,14 +18,14 @@ const created = newPolicy(1, { mode: "enforce", hosts: ["a.example.com", "b.exam
 /** Checks one after the other: minutes after the start, and the exchanges that the DNS has. */
 const checked = (
   checks: ReadonlyArray<readonly [minutes: number, exchanges: readonly string[] | null]>,
-): HostedPolicy =>
-  checks.reduce(
-    (policy, [minutes, exchanges]) => ({
-      ...policy,
-      ...afterCheck(policy, { exchanges, publishedId: null }, START_MS + minutes * MINUTE_MS),
-    }),
-    created,
-  );
+): HostedPolicy => {
+  let policy = created;
+  for (const [minutes, exchanges] of checks) {
+    const change = afterCheck(policy, { exchanges, publishedId: null }, START_MS + minutes * MINUTE_MS);
+    policy = { ...policy, ...change };
+  }
+  return policy;
+};
 
 const AB = ["a.example.com", "b.example.com"];
 const [ABC, BC] = [
