@@ -98,6 +98,7 @@ describe("filters", () => {
     const plain = targetsSchema.parse((await call("GET", `${PATH}?limit=1`)).body);
     expect((await call("GET", `${PATH}?sort=severity&cursor=${plain.next_cursor}`)).body).toEqual({
       error: "Invalid cursor",
+      message: "Send the `next_cursor` of the last page as `cursor`, with the other parameters unchanged.",
     });
     const unknown = await call("GET", `${PATH}?list=test-lst`);
     expect(unknown).toMatchObject({ status: 400, body: { issues: [{ path: "list" }] } });

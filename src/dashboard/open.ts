@@ -11,6 +11,7 @@ import { SourceSearch } from "../dmarc/insight/queries/source-search.ts";
 import { DmarcReaders } from "../dmarc/readers.ts";
 import type { Doctor } from "../doctor/doctor.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
+import type { UrlOfRequest } from "../foundation/http/request-target.ts";
 import { mailAction, type MailSubscriptions } from "../notifications/mail/subscription-store.ts";
 import type { NotificationsSlice } from "../notifications/open.ts";
 import type { VerifySlice } from "../verify/open.ts";
@@ -60,8 +61,9 @@ export interface DashboardSlices {
 export interface PagesOptions {
   /** The URL as set; null: links begin with the host of the request, and mail has none. */
   readonly linkUrl: string | null;
-  /** Where the service is reached. */
+  /** Where the service is reached, as far as it knows without a request. */
   readonly baseUrl: string;
+  readonly urlOf: UrlOfRequest;
   readonly retention: readonly RetentionFact[];
   /** Every type of event that is sent. */
   readonly eventTypes: readonly string[];
@@ -82,7 +84,7 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
   const userMail = { mailer: mailing?.mailer ?? null, baseUrl: linkUrl, brandName: options.brand.name, log };
   accounts.sessions.onCodesGuessed(createCodeAlerts(userMail, guessedCodes));
   const board = new AttentionBoard(clock, [...attentionSources(slices), operatorSource(operatorFacts(slices))]);
-  const people = { ...accounts, accounts: store, clock, baseUrl: linkUrl, clientAddress };
+  const people = { ...accounts, accounts: store, clock, baseUrl: linkUrl, urlOf: options.urlOf, clientAddress };
   const starterName = (keyId: string): string => nameOf(keyId) ?? "a user or key that was removed";
   return new Dashboard({
     guard,
@@ -194,7 +196,7 @@ const dmarcPages = ({ runtime, dmarc, blocklist, notifications }: DashboardSlice
 };
 
 /** The pages of the settings, and the first steps. */
-const settingsPages = (slices: DashboardSlices, { baseUrl, retention, readFacts }: PagesOptions) => {
+const settingsPages = (slices: DashboardSlices, { urlOf, retention, readFacts }: PagesOptions) => {
   const { notifications, backups, suppressions, doctor } = slices;
   const { db, clock } = slices.runtime;
   const { store, accounts, keys, audit, ledger, users } = slices.accounts;
@@ -204,7 +206,7 @@ const settingsPages = (slices: DashboardSlices, { baseUrl, retention, readFacts 
   return [
     ...createSettingsPages({
       clock,
-      baseUrl,
+      urlOf,
       doctor,
       suppressions,
       accounts,
@@ -224,7 +226,7 @@ const settingsPages = (slices: DashboardSlices, { baseUrl, retention, readFacts 
       accountName: (id) => store.findAccount(id)?.name ?? "",
       requestBackup: backups === null ? null : () => backups.request(),
     }),
-    ...createWelcomePages({ keys: ownKeys, baseUrl, doctor, findSteps: (owner) => steps.find(owner) }),
+    ...createWelcomePages({ keys: ownKeys, urlOf, doctor, findSteps: (owner) => steps.find(owner) }),
   ];
 };
 

@@ -9,8 +9,9 @@ import { visibleMarkup } from "../foundation/base/visible-text.ts";
 import { type KeyMode, newVisitorId } from "../foundation/base/secrets.ts";
 import { rateOf } from "../accounts/billing/store.ts";
 import { abortIfClientGone } from "../foundation/http/body.ts";
+import { errorResponse } from "../foundation/http/error-response.ts";
 import type { Guard } from "../foundation/http/guard.ts";
-import { pathOf, targetOf } from "../foundation/http/request-target.ts";
+import { isForwardedHttps, pathOf, targetOf } from "../foundation/http/request-target.ts";
 import { sendText } from "../foundation/http/response.ts";
 import { subjectOf } from "../foundation/http/route-input.ts";
 import { SCOPES } from "../foundation/http/scopes.ts";
@@ -160,8 +161,9 @@ export class Dashboard {
   }
 
   async #notFound(request: Request): Promise<Response> {
-    const error = { status: 404, message: "There is no such page." };
-    return (await this.errorPage(request, error)) ?? Response.json({ error: "not_found" }, { status: 404 });
+    const message = "There is no such page.";
+    const { status, body } = errorResponse("not_found", { message });
+    return (await this.errorPage(request, { status, message })) ?? Response.json(body, { status });
   }
 
   async #serve(route: PageRoute, request: Request, params: unknown): Promise<Response> {
@@ -219,8 +221,7 @@ export class Dashboard {
   }
 
   #visitOfAnyone(request: Request, params: unknown): Visit {
-    const isForwardedHttps = request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim() === "https";
-    const isSecure = this.deps.isHttps || isForwardedHttps;
+    const isSecure = this.deps.isHttps || isForwardedHttps(request);
     const visitor = readVisitor(request, isSecure) ?? newVisitorId();
     const turn = (): Promise<void> => this.#turns.enter(request, networkKey(this.deps.clientAddress(request) ?? ""));
     return {

@@ -4,8 +4,9 @@ import { createBulkRoutes } from "../bulk/routes.ts";
 import { createDmarcRoutes } from "../dmarc/routes.ts";
 import { LoadOnce } from "../foundation/base/load-once.ts";
 import type { ErrorPage } from "../foundation/http/boundary.ts";
-import { pathOf } from "../foundation/http/request-target.ts";
+import { createUrlOfRequest, pathOf } from "../foundation/http/request-target.ts";
 import type { Service, ServiceOptions } from "./compose.ts";
+import { ANY_URL } from "./docs/docs-response.ts";
 import type { CommandDoc } from "./docs/reference.ts";
 import { EVENT_TYPES } from "./event-docs.ts";
 import { createMetricsRenderer } from "./service-metrics.ts";
@@ -25,13 +26,14 @@ const noCommands = async (): Promise<CommandDoc> => ({
   ...{ path: [], usage: "", description: DESCRIPTION, options: [], example: "", commands: [] },
 });
 
-const describeApi = async (baseUrl: string): Promise<object> => {
+const describeApi = async (): Promise<object> => {
   const { interfaceDocument } = await import("./interface-document.ts");
-  return interfaceDocument({ version: VERSION, baseUrl, description: DESCRIPTION });
+  return interfaceDocument({ version: VERSION, baseUrl: ANY_URL, description: DESCRIPTION });
 };
 
 /** Every route of the API. */
-const routesOf = (service: Service, { config, baseUrl }: ServiceOptions, manual: LoadOnce<Manual> | null) => {
+const routesOf = (service: Service, options: ServiceOptions, manual: LoadOnce<Manual> | null) => {
+  const { metricsToken, baseUrl } = options.config;
   const { accounts, verification, notifications, blocklist, bulk, dmarc, usage, readiness } = service;
   const { clock } = service.runtime;
   const { guard } = usage;
@@ -49,10 +51,11 @@ const routesOf = (service: Service, { config, baseUrl }: ServiceOptions, manual:
     createNotificationsRoutes({ guard, notifications: notifications.settings, rules }),
     createServiceRoutes({
       guard,
-      describe: () => describeApi(baseUrl),
+      describe: describeApi,
+      urlOf: createUrlOfRequest(baseUrl, options.baseUrl),
       manual,
       readiness,
-      metrics: { token: config.metricsToken, render: createMetricsRenderer(service) },
+      metrics: { token: metricsToken, render: createMetricsRenderer(service) },
     }),
   ];
 };
@@ -60,8 +63,8 @@ const routesOf = (service: Service, { config, baseUrl }: ServiceOptions, manual:
 /** The API as an application. */
 export const openApi = (service: Service, options: ServiceOptions): HttpApplication => {
   const { log, clock } = service.runtime;
-  const { config, baseUrl, commands = noCommands } = options;
-  const deps = { describe: () => describeApi(baseUrl), commands };
+  const { config, commands = noCommands } = options;
+  const deps = { describe: describeApi, commands, urlOf: createUrlOfRequest(config.baseUrl, options.baseUrl) };
   const manual = config.docs ? new LoadOnce(async () => new (await import("./manual.ts")).Manual(deps)) : null;
   // A path further below /docs has no route.
   const errorPage: ErrorPage = async (request, { status }) =>

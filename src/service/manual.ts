@@ -12,6 +12,7 @@ import {
   renderManualPage,
 } from "./docs/manual-page.ts";
 import { type CommandDoc, referencePages } from "./docs/reference.ts";
+import type { UrlOfRequest } from "../foundation/http/request-target.ts";
 import { Metrics } from "./metrics/metrics.ts";
 import { settingRows } from "./settings.ts";
 
@@ -49,7 +50,7 @@ const MISSING = missingPage().slug;
 export class Manual {
   #pages: Promise<ReadonlyMap<string, CachedPage>> | null = null;
 
-  constructor(private readonly deps: ManualDeps) {}
+  constructor(private readonly deps: ManualDeps & { readonly urlOf: UrlOfRequest }) {}
 
   /** `slug` is empty for the overview. */
   async respond(request: Request, slug: string): Promise<Response> {
@@ -67,7 +68,10 @@ export class Manual {
   async #load(): Promise<ReadonlyMap<string, CachedPage>> {
     const pages = await manualPages(this.deps);
     return new Map(
-      [...pages, missingPage()].map((page) => [page.slug, new CachedPage(async () => renderManualPage(page, pages))]),
+      [...pages, missingPage()].map((page) => [
+        page.slug,
+        new CachedPage(async () => renderManualPage(page, pages), this.deps.urlOf),
+      ]),
     );
   }
 }

@@ -1,5 +1,6 @@
 import { openDashboard } from "../dashboard/open.ts";
 import type { ClientAddresses } from "../foundation/http/client-addresses.ts";
+import { createUrlOfRequest } from "../foundation/http/request-target.ts";
 import type { Service, ServiceOptions } from "./compose.ts";
 import { createApplication, type HttpApplication } from "./http-application.ts";
 import { existsSync, readdirSync, statSync } from "node:fs";
@@ -19,6 +20,7 @@ export const openPages = (service: Service, options: ServiceOptions, clients: Cl
   const { log, clock } = service.runtime;
   const dashboard = openDashboard(service, {
     ...{ linkUrl: options.config.baseUrl, baseUrl: options.baseUrl, retention: retentionOf(options.config) },
+    urlOf: createUrlOfRequest(options.config.baseUrl, options.baseUrl),
     eventTypes: EVENT_TYPES,
     clientAddress: (request) => clients.of(request),
     readFacts: createFactsReader(service, options),

@@ -2,7 +2,8 @@ import { AppError } from "../foundation/base/errors.ts";
 import { equalInConstantTime, sha256 } from "../foundation/base/secrets.ts";
 import type { LoadOnce } from "../foundation/base/load-once.ts";
 import type { Manual } from "./manual.ts";
-import { pathOf } from "../foundation/http/request-target.ts";
+import { ANY_URL } from "./docs/docs-response.ts";
+import { pathOf, type UrlOfRequest } from "../foundation/http/request-target.ts";
 import { sendText } from "../foundation/http/response.ts";
 import type { Guard } from "../foundation/http/guard.ts";
 import { handleOpen, serveRoutes } from "../foundation/http/route.ts";
@@ -15,6 +16,7 @@ export interface ServiceRouteOptions {
   readonly guard: Guard;
   /** Builds the OpenAPI document; called at its first request. */
   readonly describe: () => Promise<object>;
+  readonly urlOf: UrlOfRequest;
   /** Null where `/docs` is turned off. */
   readonly manual: LoadOnce<Manual> | null;
   readonly readiness: Readiness;
@@ -23,7 +25,7 @@ export interface ServiceRouteOptions {
 }
 
 /** The routes that need no API key: liveness, readiness, metrics and the OpenAPI document. */
-export const createServiceRoutes = ({ guard, describe, manual, readiness, metrics }: ServiceRouteOptions) => {
+export const createServiceRoutes = ({ guard, describe, urlOf, manual, readiness, metrics }: ServiceRouteOptions) => {
   let document: Promise<string> | null = null;
   const respond = async (request: Request, slug: string): Promise<Response> => {
     if (manual === null) throw new AppError("not_found", { message: "The manual is turned off." });
@@ -50,7 +52,8 @@ export const createServiceRoutes = ({ guard, describe, manual, readiness, metric
 
     handleOpen(GET_OPENAPI, async (request) => {
       document ??= describe().then((described) => JSON.stringify(described));
-      return sendText(request, await document, { "content-type": "application/json" });
+      const text = (await document).replaceAll(ANY_URL, urlOf(request));
+      return sendText(request, text, { "content-type": "application/json" });
     }),
 
     handleOpen(GET_DOCS, (request) => respond(request, "")),

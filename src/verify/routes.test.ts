@@ -62,7 +62,11 @@ describe("rate-limit headers", () => {
     expect(ratesOf(first)).toEqual(["1", "1", "1", null]);
     expect(ratesOf(second)).toEqual(["1", "0", "2", null]);
     expect(ratesOf(third)).toEqual(["1", "0", "2", "1"]);
-    expect(third.body).toEqual({ error: "rate_limited", retry_after: 1 });
+    expect(third.body).toEqual({
+      error: "rate_limited",
+      message: "Too many requests. Try again in 1 s.",
+      retry_after: 1,
+    });
     await app.advance(1_000);
     expect(ratesOf(await app.verify(key, "someone@any.example"))).toEqual(["1", "0", "2", null]);
     await app.advance(2_000);

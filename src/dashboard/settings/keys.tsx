@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { IssuedKey, OwnKey, OwnKeys } from "../../accounts/keys.ts";
 import { DAY_MS } from "../../foundation/base/days.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
+import type { UrlOfRequest } from "../../foundation/http/request-target.ts";
 import { SCOPES } from "../../foundation/http/scopes.ts";
 import { Empty, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Button, CheckField, Field, PostForm, SelectField } from "../components/form.tsx";
@@ -15,8 +16,7 @@ import { formAction, page, flag, listOf } from "../page.ts";
 export interface KeyUseCases {
   readonly clock: Clock;
   readonly keys: OwnKeys;
-  /** The URL under which the API is reached, without a `/` at the end. */
-  readonly baseUrl: string;
+  readonly urlOf: UrlOfRequest;
 }
 
 const HOUR_MS = 60 * 60_000;
@@ -40,7 +40,7 @@ const createForm = z.object({
 const keyPath = z.object({ id: z.uuid() });
 
 /** API keys of the account, for its owners. */
-export const createKeyPages = ({ clock, keys, baseUrl }: KeyUseCases) => {
+export const createKeyPages = ({ clock, keys, urlOf }: KeyUseCases) => {
   const list = (viewer: Viewer): View => ({
     title: "API keys",
     section: "settings",
@@ -50,19 +50,19 @@ export const createKeyPages = ({ clock, keys, baseUrl }: KeyUseCases) => {
     const key = keys.find(viewer.account.id, id, clock.nowMs());
     return { title: key.name, section: "settings", body: <KeyPage apiKey={key} /> };
   };
-  const shown = (issued: IssuedKey, isNew: boolean): View => ({
+  const shown = (request: Request, issued: IssuedKey, isNew: boolean): View => ({
     title: "Copy the key",
     section: "settings",
     isShownOnce: true,
-    body: <ShownKey {...{ issued, isNew, baseUrl }} />,
+    body: <ShownKey {...{ issued, isNew }} baseUrl={urlOf(request)} />,
   });
   return [
     page({ path: "/settings/keys" }, ({ viewer }) => list(viewer)),
     formAction(
       { path: "/settings/keys", form: createForm },
-      ({ viewer, form: { expires, ...form } }) => {
+      ({ request, viewer, form: { expires, ...form } }) => {
         const expiresAtMs = expires === "" ? null : Date.parse(`${expires}T23:59:59Z`);
-        return shown(keys.create(viewer.account.id, { ...form, expiresAtMs }, viewer.user.id), true);
+        return shown(request, keys.create(viewer.account.id, { ...form, expiresAtMs }, viewer.user.id), true);
       },
       { rerender: ({ viewer }) => list(viewer) },
     ),
@@ -73,9 +73,9 @@ export const createKeyPages = ({ clock, keys, baseUrl }: KeyUseCases) => {
         params: keyPath,
         form: z.object({ grace: z.enum(GRACES.map(([value]) => value)) }),
       },
-      ({ viewer, params, form }) => {
+      ({ request, viewer, params, form }) => {
         const rotation = { graceMs: Number(form.grace), by: viewer.user.id };
-        return shown(keys.rotate(viewer.account.id, params.id, rotation), false);
+        return shown(request, keys.rotate(viewer.account.id, params.id, rotation), false);
       },
       { rerender: ({ viewer, params }) => one(viewer, params.id) },
     ),

@@ -2,7 +2,8 @@ import { z } from "zod";
 import type { InvitedUser, UserActor, UserOfAccount, Users } from "../../accounts/users.ts";
 import { setupUrl } from "../../accounts/setup-links.ts";
 import { AppError } from "../../foundation/base/errors.ts";
-import { readSessionToken, type View, type Viewer, redirectTo } from "../visit.ts";
+import type { UrlOfRequest } from "../../foundation/http/request-target.ts";
+import { type View, type Viewer, redirectTo } from "../visit.ts";
 import { formAction, page, type PageRoute, optionalText } from "../page.ts";
 import { userRefusal } from "../user-refusal.ts";
 import type { User } from "../../accounts/user-store.ts";
@@ -23,8 +24,9 @@ export interface Invitation {
 
 export interface UserPagesParts {
   readonly users: Users;
-  /** As set; null: links begin with the host of the request. */
+  /** As set; null: links begin with the host of the request, and are not mailed. */
   readonly baseUrl: string | null;
+  readonly urlOf: UrlOfRequest;
   /** Mails a link, and says whether that worked; null where the service sends no mail. */
   readonly mail: ((invitation: Invitation) => Promise<boolean>) | null;
 }
@@ -42,10 +44,6 @@ const actorOf = ({ user, account }: Viewer): UserActor => ({
   isOperator: user.isOperator,
   accountId: account.id,
 });
-
-/** The URL of this site as the browser of the request sees it. */
-const originOf = (request: Request): string =>
-  `${readSessionToken(request, true) === null ? "http" : "https"}://${new URL(request.url).host}`;
 
 /** The page of one user again, with what is wrong. */
 const againWith = (users: Users) => ({
@@ -93,11 +91,11 @@ export const createUserPages = (parts: UserPagesParts): readonly PageRoute[] => 
 };
 
 /** Invitations and resets: both show a one-time link. */
-const createLinkActions = ({ users, baseUrl, mail }: UserPagesParts): readonly PageRoute[] => {
+const createLinkActions = ({ users, baseUrl, urlOf, mail }: UserPagesParts): readonly PageRoute[] => {
   /** Links to a host that only this request has named are not mailed. */
   const showLink = async (request: Request, viewer: Viewer, invited: InvitedUser): Promise<View> => {
     const { user, token, expiresAtMs } = invited;
-    const url = setupUrl(baseUrl ?? originOf(request), token);
+    const url = setupUrl(urlOf(request), token);
     const isMailed =
       mail === null || baseUrl === null
         ? null

@@ -2,6 +2,7 @@ import { z } from "zod";
 import type { FirstSteps } from "../../accounts/store.ts";
 import type { OwnKeys } from "../../accounts/keys.ts";
 import type { Doctor } from "../../doctor/doctor.ts";
+import type { UrlOfRequest } from "../../foundation/http/request-target.ts";
 import { SCOPES } from "../../foundation/http/scopes.ts";
 import { Button, PostForm } from "../components/form.tsx";
 import { ButtonLink, HelpText, Icon, Badge } from "../components/inline.tsx";
@@ -14,8 +15,7 @@ import type { Owner } from "../../foundation/base/secrets.ts";
 
 export interface WelcomeUseCases {
   readonly keys: Pick<OwnKeys, "create">;
-  /** The URL under which the API is reached, without a `/` at the end. */
-  readonly baseUrl: string;
+  readonly urlOf: UrlOfRequest;
   readonly doctor: Doctor;
   readonly findSteps: (owner: Owner) => FirstSteps;
 }
@@ -23,7 +23,7 @@ export interface WelcomeUseCases {
 const PATH = "/welcome";
 
 /** The first steps, each shown as done or to do. */
-export const createWelcomePages = ({ keys, baseUrl, doctor, findSteps }: WelcomeUseCases) => {
+export const createWelcomePages = ({ keys, urlOf, doctor, findSteps }: WelcomeUseCases) => {
   const view = (viewer: Viewer): View => ({
     title: "First steps",
     section: "home",
@@ -33,11 +33,11 @@ export const createWelcomePages = ({ keys, baseUrl, doctor, findSteps }: Welcome
     page({ path: PATH }, ({ viewer }) => view(viewer)),
     formAction(
       { path: `${PATH}/keys`, form: z.object({ mode: z.enum(["live", "test"]) }) },
-      ({ viewer, form: { mode } }) => {
-        const request = { name: `first ${mode} key`, mode, scopes: SCOPES, expiresAtMs: null };
-        const issued = keys.create(viewer.account.id, request, viewer.user.id);
+      ({ request, viewer, form: { mode } }) => {
+        const requested = { name: `first ${mode} key`, mode, scopes: SCOPES, expiresAtMs: null };
+        const issued = keys.create(viewer.account.id, requested, viewer.user.id);
         const body = (
-          <ShownKey issued={issued} isNew baseUrl={baseUrl} next={{ path: PATH, text: "I have copied it" }} />
+          <ShownKey issued={issued} isNew baseUrl={urlOf(request)} next={{ path: PATH, text: "I have copied it" }} />
         );
         return { title: "Copy the key", section: "home", isShownOnce: true, body };
       },

@@ -11,13 +11,29 @@ export interface ErrorResponse {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** The body, status and headers of an error with a code. */
+/** The messages of errors that are thrown without one. */
+const MESSAGES: Partial<Record<ErrorCode, string>> = {
+  "Request body must be valid JSON": "The request body is not valid JSON.",
+  "Invalid cursor": "Send the `next_cursor` of the last page as `cursor`, with the other parameters unchanged.",
+  not_found: "Nothing with this id exists in this account and mode.",
+  unavailable: "The service is busy. Try again after the time in Retry-After.",
+};
+
+/** What an error says to a person: its own message, that of its first issue, or that of its code. */
+const messageOf = (code: ErrorCode, { message, issues = [] }: ErrorDetails): string => {
+  const [first] = issues;
+  if (message !== undefined) return message;
+  if (first === undefined) return MESSAGES[code] ?? code;
+  return first.path === "" ? first.message : `${first.path}: ${first.message}`;
+};
+
+/** The body, status and headers of an error with a code. Every body has `error` and `message`. */
 export const errorResponse = (code: ErrorCode, details: ErrorDetails = {}): ErrorResponse => ({
   status: ERROR_STATUS[code],
   headers: details.headers ?? {},
   body: {
     error: code,
-    ...(details.message === undefined ? {} : { message: details.message }),
+    message: messageOf(code, details),
     ...(details.issues === undefined || details.issues.length === 0 ? {} : { issues: details.issues }),
     ...details.body,
   },

@@ -38,7 +38,11 @@ export const insufficientScope = (required: Scope) =>
   });
 
 const rateLimited = (retryAfterS: number) =>
-  new AppError("rate_limited", { body: { retry_after: retryAfterS }, headers: { "retry-after": String(retryAfterS) } });
+  new AppError("rate_limited", {
+    message: `Too many requests. Try again in ${retryAfterS} s.`,
+    body: { retry_after: retryAfterS },
+    headers: { "retry-after": String(retryAfterS) },
+  });
 
 const setRateHeaders = (headers: Record<string, string | number>, rate: Rate, allowance: Allowance) => {
   headers["ratelimit-limit"] = String(rate.perSecond);

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { timeField, textField } from "./schema-fields.ts";
 import { backgroundTurn } from "../base/fair-queue.ts";
-import { type ErrorCode, ERROR_STATUS } from "../base/errors.ts";
+import { type ErrorCode, type ErrorDetails, ERROR_STATUS } from "../base/errors.ts";
+import { errorResponse } from "./error-response.ts";
 import type { AnyRoute, RouteResponse } from "./route.ts";
 import { OWN_CODE } from "./route-input.ts";
 
@@ -274,7 +275,7 @@ type HeaderDescriptions = Readonly<Record<string, string>>;
 const errorSchema = z
   .looseObject({
     error: z.enum(Object.keys(ERROR_STATUS) as [ErrorCode, ...ErrorCode[]]).meta({ description: "The error code." }),
-    message: z.string().optional().meta({ description: "What is wrong, and what to do." }),
+    message: z.string().meta({ description: "What is wrong, and what to do." }),
     issues: z
       .array(
         z.object({
@@ -315,22 +316,22 @@ const headerDocs = (headers: HeaderDescriptions): JsonObject =>
     Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: "string" } }]),
   );
 
-const exampleOf = (code: ErrorCode): unknown => {
-  switch (code) {
-    case "rate_limited":
-      return { error: code, retry_after: 1 };
-    case "insufficient_credits":
-      return { error: code, required: 1, available: 0 };
-    case "insufficient_scope":
-      return { error: code, required: "verifications:write" };
-    case "Invalid request body":
-      return { error: code, issues: [{ path: "email", message: "An address is needed" }] };
-    case "Invalid query":
-      return { error: code, issues: [{ path: "page", message: "Unknown parameter" }] };
-    default:
-      return { error: code };
-  }
+const EXAMPLES: Partial<Record<ErrorCode, ErrorDetails>> = {
+  rate_limited: { message: "Too many requests. Try again in 1 s.", body: { retry_after: 1 } },
+  insufficient_credits: {
+    message: "Insufficient credits: 1 required, 0 available.",
+    body: { required: 1, available: 0 },
+  },
+  insufficient_scope: {
+    message: "The API key does not have the scope verifications:write.",
+    body: { required: "verifications:write" },
+  },
+  "Invalid request body": { issues: [{ path: "email", message: "Required" }] },
+  "Invalid query": { issues: [{ path: "page", message: "Unknown parameter" }] },
+  unauthorized: { message: "Missing or invalid API key. Send it as: Authorization: Bearer <API_KEY>" },
 };
+
+const exampleOf = (code: ErrorCode): unknown => errorResponse(code, EXAMPLES[code]).body;
 
 /** Errors of one status as one response, with an example for each code. */
 const errorResponses = (codes: readonly ErrorCode[], isRateLimited: boolean): JsonObject => {

@@ -68,6 +68,7 @@ test("a repeated parameter is refused by name", async () => {
   const target = "/v1/email-verifications?status=pending&status=completed";
   expect((await app.request("GET", target, { key: app.newKey() })).body).toEqual({
     error: "Invalid query",
+    message: "status: Must not be repeated",
     issues: [{ path: "status", message: "Must not be repeated" }],
   });
 });
@@ -96,7 +97,11 @@ describe("query parameters of every operation", () => {
         const { status, body } = await app.request(method, `${path}?${name}=60`, { key });
         expect([method, path, status, body]).toEqual([
           ...[method, path, 400],
-          { error: "Invalid query", issues: [{ path: name, message: "Unknown parameter" }] },
+          {
+            error: "Invalid query",
+            message: `${name}: Unknown parameter`,
+            issues: [{ path: name, message: "Unknown parameter" }],
+          },
         ]);
       }
     }

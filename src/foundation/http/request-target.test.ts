@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
+import { createUrlOfRequest } from "./request-target.ts";
 import { TestApp } from "../../testing/app.ts";
 
 /** One for all, because the router compiles each route at its first request. */
@@ -27,3 +28,27 @@ test.each(["http://a", "https://a", "https://abcd.example", "https://[::1]:8443"
     expect(await statusOf("GET", "/nowhere")).toBe(404);
   },
 );
+
+const LISTENS = "http://127.0.0.1:8080";
+
+test.each<[string, string | null, string, string, string | null, string]>([
+  ["the URL as set", "https://set.example", LISTENS, "http://other.example/x", null, "https://set.example"],
+  ["the host of the request", null, LISTENS, "http://mail.example:8080/docs?x=/y", null, "http://mail.example:8080"],
+  ["behind a proxy with TLS", null, LISTENS, "http://mail.example/", "http, https", "https://mail.example"],
+  ["with TLS of its own", null, "https://localhost:443", "http://mail.example/", null, "https://mail.example"],
+  ["an address", null, LISTENS, "http://[::1]:8080/", null, "http://[::1]:8080"],
+  ["a host that no link can have", null, LISTENS, "http://a'b/", null, LISTENS],
+  ["no host", null, LISTENS, "http:///x", null, LISTENS],
+])("links begin with %s", (_, url, listensOn, target, proto, expected) => {
+  const headers = new Headers(proto === null ? {} : { "x-forwarded-proto": proto });
+  const request = Object.assign(Object.create(null), { url: target, headers });
+  expect(createUrlOfRequest(url, listensOn)(request)).toBe(expected);
+});
+
+test("the OpenAPI document and the examples of the manual have the URL of the request", async () => {
+  const read = async (path: string) => (await app.handle(new Request(`http://mail.example:8080${path}`))).text();
+  expect(JSON.parse(await read("/openapi.json")).servers).toEqual([{ url: "http://mail.example:8080" }]);
+  const page = await read("/docs/reference-api-email-verification");
+  expect(page).toContain("http://mail.example:8080/v1/email-verifications");
+  expect(page).not.toContain("postwarden.invalid");
+});

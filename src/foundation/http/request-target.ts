@@ -29,3 +29,26 @@ export const pathOf = ({ url }: Request): string => {
   const start = url.indexOf("/", "http://".length);
   return start === -1 ? "/" : url.slice(start).replace(/[?#].*$/s, "");
 };
+
+/** A host as links may have it: a name or an address, and a port. */
+const LINK_HOST = /^(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
+
+/** Whether a proxy says that the client came by HTTPS. */
+export const isForwardedHttps = (request: Request): boolean =>
+  request.headers.get("x-forwarded-proto")?.split(",").at(-1)?.trim() === "https";
+
+/** Returns the URL under which the client of a request reaches the service, without a slash at its end. */
+export type UrlOfRequest = (request: Request) => string;
+
+/**
+ * Reads it: `url`, as set; otherwise the host of the request, which only the client itself may be shown. `listensOn` is the URL
+ * that the service listens on, for a request without a usable host.
+ */
+export const createUrlOfRequest =
+  (url: string | null, listensOn: string): UrlOfRequest =>
+  (request) => {
+    if (url !== null) return url;
+    const [, , host = ""] = request.url.split("/", 3);
+    if (!LINK_HOST.test(host)) return listensOn;
+    return `${listensOn.startsWith("https:") || isForwardedHttps(request) ? "https" : "http"}://${host}`;
+  };
