@@ -19,7 +19,7 @@ import { systemIo } from "../../src/cli/io.ts";
 import { commandTree } from "../../src/cli/command-tree.ts";
 import { GUIDES } from "../../src/service/docs/guides.ts";
 import { referenceGuides } from "../../src/service/manual.ts";
-import { bashCompletion, fishCompletion, zshCompletion } from "./completions.ts";
+import { bashCompletion, fishCompletion, zshCompletion } from "../../src/cli/completion.ts";
 import type { Architecture } from "./elf.ts";
 import { manPage } from "./man-page.ts";
 

@@ -49,7 +49,7 @@ describe("help", () => {
       expect(example).toStartWith(name);
       if (command.commands.length > 0) return;
       for (const [option] of example.matchAll(/--[a-z-]+/g)) expect(out).toContain(option);
-      if (!["dmarc export", "lists results", "help"].includes(name)) expect(out).toContain("--json");
+      if (!["dmarc export", "lists results", "help", "completion"].includes(name)) expect(out).toContain("--json");
     },
   );
 
@@ -102,6 +102,9 @@ describe("wrong usage ends with 2, says what is wrong on standard error, and not
   test.each([
     [["unknown"], "unknown command 'unknown'"],
     [["account", "list"], "Did you mean accounts?"],
+    [["jobs"], "unknown command 'jobs'\n(Did you mean lists?)"],
+    [["blacklist", "check"], "Did you mean blocklist?"],
+    [["completion", "tcsh"], "bash, zsh, fish"],
     [["accounts", "remove"], "unknown command 'remove'"],
     [["--unknown"], "unknown option '--unknown'"],
     [["version", "--unknown"], "unknown option '--unknown'"],

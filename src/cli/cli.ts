@@ -100,6 +100,7 @@ export const createProgram = async (
       .configureHelp({ showGlobalOptions: true })
       .showHelpAfterError("(run with --help for usage)")
       .configureOutput({
+        outputError: (text, write) => write(withCommandMeant(text)),
         writeOut: (text) => io.out(text.trimEnd()),
         writeErr: (text) => {
           if (!asJson) io.err(text.trimEnd());
@@ -116,10 +117,26 @@ const describeAppError = ({ message, details }: AppError): string =>
     ...(details.issues ?? []).map((issue) => [issue.path, issue.message].filter((part) => part !== "").join(": ")),
   ].join("\n  ");
 
+/** Commands by what they are called elsewhere, such as on pages and in other products. */
+const OTHER_NAMES: Readonly<Record<string, string>> = {
+  ...{ jobs: "lists", bulk: "lists", check: "verify", validate: "verify" },
+  ...{ blacklist: "blocklist", dnsbl: "blocklist", rbl: "blocklist", targets: "blocklist targets" },
+  ...{ domains: "dmarc domains", reports: "dmarc import", sources: "dmarc sources" },
+  ...{ suppressions: "suppress", toxic: "suppress", settings: "config", log: "audit", gdpr: "erase" },
+};
+
+/** An error of the parser with the command that was meant, where its name is another word for it. */
+const withCommandMeant = (text: string): string => {
+  const meant = OTHER_NAMES[/^error: unknown command '(\w+)'$/m.exec(text)?.[1]?.toLowerCase() ?? ""];
+  return meant === undefined ? text : `${text.trimEnd()}\n(Did you mean ${meant}?)\n`;
+};
+
 const describeUsage = ({ code, message }: CommanderError): string =>
   code === "commander.help"
     ? "No command given. Run with --help for the list of commands."
-    : message.replace(/^error: /, "");
+    : withCommandMeant(message)
+        .trimEnd()
+        .replace(/^error: /, "");
 
 interface Failure {
   readonly code: string;

@@ -30,6 +30,7 @@ const MODULES: readonly CommandModule[] = [
     names: ["migrate", "config", "version"],
     load: async () => (await import("./maintenance.ts")).MAINTENANCE_COMMANDS,
   },
+  { names: ["completion"], load: async () => (await import("./completion.ts")).COMPLETION_COMMANDS },
   { names: ["help"], load: async () => (await import("./help.ts")).HELP_COMMANDS },
 ];
 

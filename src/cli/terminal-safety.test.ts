@@ -127,6 +127,8 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["compact", "--data-dir", join(folder, E)],
   ["version"],
   ["help", E],
+  ["completion", E],
+  ["completion", "bash"],
   ["serve"],
   [E],
   ["accounts", E],

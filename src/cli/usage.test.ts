@@ -63,10 +63,27 @@ test("the usage of an account is a table, JSON or CSV, by day, key or result", a
   });
 });
 
+test("the usage of a calendar month has its days alone", async () => {
+  const key = await fill("monthly");
+  const [now, before] = [today, today - 40].map((day) => isoDay(day).slice(0, 7));
+  const monthly = async (month = "") =>
+    (await run(["usage", "--account", "monthly", "--month", month, "--by", "key", "--json"])).json;
+  expect(await monthly(now)).toMatchObject({
+    from: `${now}-01`,
+    to: isoDay(today),
+    groups: [{ group: key, total: 7 }],
+  });
+  expect(await monthly(before)).toMatchObject({ from: `${before}-01`, total: { total: 1, credits: 1 } });
+});
+
 test.each([
   [["--from", "yesterday"], "is not a date"],
   [["--from", "2026-02-01", "--to", "2026-01-01"], "--from must not be after --to"],
   [["--from", "2020-01-01", "--to", "2026-01-01"], "at most 400 days"],
+  [["--month", "november"], "is not a month such as"],
+  [["--month", "2026-13"], "is not a month such as"],
+  [["--month", "2999-01"], "--month: Must not be in the future."],
+  [["--month", "2026-01", "--to", "2026-01-05"], "--month: Conflicts with from and to."],
   [["--by", "hour"], "Allowed choices are day, key, verdict, sub_status"],
   [["--csv", "--json"], "cannot be used with"],
 ])("usage %p is refused", async (args, message) => {

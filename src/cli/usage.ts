@@ -1,5 +1,7 @@
 import {
   AccountUsage,
+  type RequestedUsage,
+  readUsageRange,
   USAGE_DAYS_MAX,
   USAGE_GROUPS,
   type UsageFigures,
@@ -9,21 +11,28 @@ import {
 import { usageView } from "../accounts/usage/routes.ts";
 import { UsageStore } from "../accounts/usage/usage-store.ts";
 import { systemClock } from "../foundation/base/clock.ts";
-import type { DayRange } from "../foundation/base/days.ts";
+import { type DayRange, daysOfMonth } from "../foundation/base/days.ts";
 import { AppError } from "../foundation/base/errors.ts";
-import { readDayRange } from "../foundation/http/day-range.ts";
-import { choice, command, day, toggle, withDefault } from "./command.ts";
+import { choice, command, day, parsed, toggle, withDefault } from "./command.ts";
 import { inAccount } from "./data-directory.ts";
 import { UsageError } from "./io.ts";
 
-const rangeOf = (requested: Parameters<typeof readDayRange>[0]): DayRange => {
+const rangeOf = (requested: RequestedUsage): DayRange => {
   try {
-    return readDayRange(requested, systemClock.nowMs(), USAGE_DAYS_MAX);
+    return readUsageRange(requested, systemClock.nowMs());
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
+    const [issue] = error.details.issues ?? [];
+    if (issue?.path === "month") throw new UsageError(`--month: ${issue.message}.`, "month");
     throw new UsageError(`--from must not be after --to, and a range has at most ${USAGE_DAYS_MAX} days.`, "from");
   }
 };
+
+const MONTH = parsed("<month>", "calendar month in UTC such as 2026-01, instead of --from and --to", (text) => {
+  const days = daysOfMonth(text);
+  if (days === null) throw new UsageError(`--month: "${text}" is not a month such as 2026-01.`, "month");
+  return days;
+});
 
 const HEADINGS: Readonly<Record<UsageGrouping, string>> = {
   day: "DAY",
@@ -37,16 +46,17 @@ const cellsOf = ({ total, deliverable, risky, undeliverable, rateLimited, credit
 
 const USAGE = command({
   description: "Show the verifications and credits of an account by day, key or result.",
-  example: "usage --account acme --by key --from 2026-01-01",
+  example: "usage --account acme --by key --month 2026-01",
   on: inAccount("verifications"),
   options: {
     by: withDefault(choice("<group>", USAGE_GROUPS, "how to group the figures"), "day"),
     from: day("first day in UTC (default: 29 days before --to)"),
     to: day("last day in UTC (default: today)"),
+    month: MONTH,
     csv: { ...toggle("print CSV"), conflicts: "json" },
   },
-  async run({ db, owner, io, print, table, callerName: nameOf }, { by, from, to, csv }) {
-    const range = rangeOf({ from, to });
+  async run({ db, owner, io, print, table, callerName: nameOf }, { by, from, to, month, csv }) {
+    const range = rangeOf({ from, to, month });
     const report = await new AccountUsage(new UsageStore(db)).report(owner, range, by);
     if (csv) return io.write(Buffer.from(usageCsv(report.groups, by, nameOf)));
     const rows = report.groups.map((one) => [

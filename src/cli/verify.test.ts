@@ -89,7 +89,14 @@ describe("verify", () => {
   test("prints a line for people without --json", async () => {
     const { status, out } = await verify(["anna@shop.example.com"]);
     expect(status).toBe(0);
-    expect(out).toMatch(/^anna@shop\.example\.com +deliverable +mailbox_exists +quality \d+ +confidence \d+$/);
+    expect(out).toMatch(/^anna@shop\.example\.com +deliverable +mailbox_exists +quality +\d+ +confidence +\d+$/);
+  });
+
+  test("prints columns on a terminal, and lines of words elsewhere", async () => {
+    const { out } = await verify(ADDRESSES);
+    const columns = out.split("\n").map((line) => [line.search(/ (deliver|undeliver)/), line.indexOf("quality")]);
+    expect(columns).toHaveLength(ADDRESSES.length);
+    expect(new Set(columns.map(String)).size).toBe(1);
   });
 
   test("prints the evidence: what was asked, answered and concluded", async () => {

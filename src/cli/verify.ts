@@ -10,6 +10,8 @@ import type { Config } from "../service/config.ts";
 import { waitMsOf, type ConcludedVerification } from "../verify/verdict.ts";
 import type { VerificationEngine } from "../verify/engine.ts";
 import { explain } from "../verify/explain.ts";
+import { SUB_STATUSES } from "../verify/result.ts";
+import { safeLine } from "../foundation/base/visible-text.ts";
 import { argument, command, option, toggle, unless } from "./command.ts";
 import { CommandFailed, type Io, UsageError, print } from "./io.ts";
 import { type ListRun, type FileOptions, verifyFile, layoutOf } from "./verify-file.ts";
@@ -47,16 +49,40 @@ const verifyOne = async (engine: VerificationEngine, email: string, io: Io): Pro
   return attempted;
 };
 
-const lineOf = ({ result, evidence }: ConcludedVerification): string => {
+/** SGR parameters of ECMA-48: green, yellow, red. */
+const COLORS = { deliverable: 32, risky: 33, undeliverable: 31 } as const;
+const VERDICT_WIDTH = Math.max(...Object.keys(COLORS).map((verdict) => verdict.length));
+const REASON_WIDTH = Math.max(...SUB_STATUSES.map((reason) => reason.length));
+
+/** One line of text; with `width`, the widest address, in columns. */
+const lineOf = ({ result, evidence }: ConcludedVerification, width: number | null): readonly string[] => {
   const { normalized_email, verdict, sub_status, quality_score, confidence } = result;
   const hint = evidence.address.suggestion === null ? "" : `  (did you mean ${evidence.address.suggestion}?)`;
-  return `${normalized_email}  ${verdict}  ${sub_status}  quality ${quality_score}  confidence ${confidence}${hint}`;
+  const [email, reason] = [normalized_email.padEnd(width ?? 0), sub_status.padEnd(width === null ? 0 : REASON_WIDTH)];
+  const scores = [quality_score, confidence].map((score) => String(score).padStart(width === null ? 0 : 3));
+  const padding = " ".repeat(width === null ? 0 : VERDICT_WIDTH - verdict.length);
+  return [`${email}  `, verdict, `${padding}  ${reason}  quality ${scores[0]}  confidence ${scores[1]}${hint}`];
 };
 
-const output = (concluded: ConcludedVerification, { json, evidence }: VerifyOptions): string => {
-  if (json) return JSON.stringify(evidence ? { ...concluded.result, evidence: concluded.evidence } : concluded.result);
-  return evidence ? `${explain(concluded.evidence)}\n` : lineOf(concluded);
+/** Prints a result: in columns and with colours on a terminal, where the addresses were given and their width is known. */
+const printResult = (concluded: ConcludedVerification, { io, options, width }: VerifyOutput): void => {
+  const { json, evidence } = options;
+  if (json)
+    return io.out(JSON.stringify(evidence ? { ...concluded.result, evidence: concluded.evidence } : concluded.result));
+  if (evidence) return io.out(`${explain(concluded.evidence)}\n`);
+  const line = lineOf(concluded, io.stdoutKind === "terminal" ? width : null);
+  if (io.stdoutKind !== "terminal" || io.styled === undefined) return io.out(line.join(""));
+  const [email = "", verdict, rest = ""] = line;
+  const color = COLORS[concluded.result.verdict];
+  io.styled(`${safeLine(email)}\u001b[${color}m${verdict}\u001b[0m${safeLine(rest)}\n`);
 };
+
+interface VerifyOutput {
+  readonly io: Io;
+  readonly options: VerifyOptions;
+  /** Of the widest address, in characters; null where it is not known. */
+  readonly width: number | null;
+}
 
 async function* addressesOf(given: readonly string[], io: Io): AsyncIterable<string> {
   if (given.length > 0) yield* given;
@@ -67,11 +93,11 @@ async function* addressesOf(given: readonly string[], io: Io): AsyncIterable<str
 const verifyAddresses = async (
   engine: VerificationEngine,
   emails: AsyncIterable<string>,
-  { io, options }: { readonly io: Io; readonly options: VerifyOptions },
+  output: VerifyOutput,
 ): Promise<void> => {
   const running = new Set<Promise<void>>();
   const verifyAndPrint = async (email: string): Promise<void> =>
-    io.out(output(await verifyOne(engine, email, io), options));
+    printResult(await verifyOne(engine, email, output.io), output);
   for await (const email of emails) {
     const one: Promise<void> = verifyAndPrint(email).finally(() => running.delete(one));
     running.add(one);
@@ -128,7 +154,9 @@ const VERIFY = command({
     checkUsage(given, options, io);
     if (options.dryRun) return withStreams(options, io, (paths, streams) => previewFile(paths, streams, systemRandom));
     return withEngine(io, options, async (run) => {
-      if (options.file === undefined) await verifyAddresses(run.engines.live, addressesOf(given, io), { io, options });
+      const width = given.length === 0 ? null : Math.max(...given.map((email) => email.trim().length));
+      if (options.file === undefined)
+        await verifyAddresses(run.engines.live, addressesOf(given, io), { io, options, width });
       else await withStreams(options, io, (paths, streams) => verifyFile(paths, { ...run, io: streams }));
     });
   },

@@ -1,6 +1,8 @@
 import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
-import { type DayRange, dayOfTime, isoDay } from "../../foundation/base/days.ts";
+import { type DayRange, dayOfTime, daysOfMonth, isoDay, isoMonth, monthBefore } from "../../foundation/base/days.ts";
 import type { UsageColumn, UsageStore, UsageSum, RateLimitedEntry } from "./usage-store.ts";
+import { AppError } from "../../foundation/base/errors.ts";
+import { readDayRange, type RequestedRange } from "../../foundation/http/day-range.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
 import { Recurring } from "../../foundation/base/recurring.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
@@ -33,6 +35,22 @@ export interface UsageReport {
   readonly groups: readonly UsageGroup[];
   readonly total: UsageFigures;
 }
+
+/** A range as a request has it: days or a calendar month, or nothing. */
+export interface RequestedUsage extends RequestedRange {
+  readonly month?: DayRange | undefined;
+}
+
+const refuseMonth = (message: string) => new AppError("Invalid query", { issues: [{ path: "month", message }] });
+
+/** The days of a report, at most until today. 400 `Invalid query` as `readDayRange` says, and for a month that conflicts or is to come. */
+export const readUsageRange = ({ month, ...days }: RequestedUsage, nowMs: number): DayRange => {
+  if (month === undefined) return readDayRange(days, nowMs, USAGE_DAYS_MAX);
+  if (days.from !== undefined || days.to !== undefined) throw refuseMonth("Conflicts with from and to");
+  const today = dayOfTime(nowMs);
+  if (month.fromDay > today) throw refuseMonth("Must not be in the future");
+  return { fromDay: month.fromDay, toDay: Math.min(month.toDay, today) };
+};
 
 /** How fast credits are spent. */
 export interface CreditForecast {
@@ -83,9 +101,25 @@ const addSum = (counts: Counts, { verdict, verifications, credits }: UsageSum) =
   if (field !== undefined) counts[field] += verifications;
 };
 
+/** Calendar months that can be chosen: ten years of them. */
+const MONTHS_MAX = 120;
+
 /** What an account used. */
 export class AccountUsage {
   constructor(private readonly store: UsageStore) {}
+
+  /** The calendar months with verifications, `YYYY-MM`, the newest first. */
+  months(owner: Owner, nowMs: number): readonly string[] {
+    const first = this.store.firstDay(owner);
+    if (first === null) return [];
+    const months: string[] = [];
+    let month = isoMonth(dayOfTime(nowMs));
+    for (; months.length < MONTHS_MAX && month >= isoMonth(first); month = monthBefore(month)) months.push(month);
+    return months.filter((one) => {
+      const days = daysOfMonth(one);
+      return days !== null && this.store.hasAny(owner, days);
+    });
+  }
 
   /**
    * The verifications of an account and mode in a range of days. By `day` every day of the range has a group, oldest

@@ -45,6 +45,19 @@ describe("the usage", () => {
     expect(groups[0]).toMatchObject({ ...figures(0), rate_limited: 0 });
   });
 
+  test("is that of a calendar month, until today", async () => {
+    const { app, shop, second } = await used();
+    const month = second.slice(0, 7);
+    const { from, to, total } = await usage(app, shop, `?month=${month}&by=key`);
+    expect({ from, to }).toEqual({ from: `${month}-01`, to: second });
+    expect(total).toMatchObject({ total: 3 });
+    expect((await usage(app, shop, "?month=2001-02")).to).toBe("2001-02-28");
+    for (const query of ["month=2001-2", "month=2001-00", "month=2999-01", "month=2001-02&from=2001-02-01"]) {
+      const refused = await app.request("GET", `${PATH}?${query}`, { key: shop });
+      expect([query, refused.status, refused.body]).toMatchObject([query, 400, { issues: [{ path: "month" }] }]);
+    }
+  });
+
   test("is grouped by key, verdict and sub_status, the largest first", async () => {
     const { app, shop, office } = await used();
     expect((await usage(app, office, "?by=key")).groups).toEqual([

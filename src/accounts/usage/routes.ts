@@ -11,8 +11,8 @@ import {
   okResponse,
 } from "../../foundation/http/schema-fields.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
-import { type DayRange, isoDay } from "../../foundation/base/days.ts";
-import { rangeFields, readDayRange } from "../../foundation/http/day-range.ts";
+import { type DayRange, daysOfMonth, isoDay } from "../../foundation/base/days.ts";
+import { rangeFields } from "../../foundation/http/day-range.ts";
 import type { Guard } from "../../foundation/http/guard.ts";
 import { declareRoute, handle, serveRoutes } from "../../foundation/http/route.ts";
 import {
@@ -23,6 +23,7 @@ import {
   type UsageGrouping,
   type UsageReport,
   type NameOfKey,
+  readUsageRange,
 } from "./account-usage.ts";
 
 const count = (description: string) => integerField(description);
@@ -55,6 +56,20 @@ const usageSchema = namedResponse("Usage", {
 
 const EXAMPLE_FIGURES = { total: 3, deliverable: 2, risky: 0, undeliverable: 1, rate_limited: 0, credits: 3 };
 
+const monthParameter = z
+  .string()
+  .transform((text, context) => {
+    const days = daysOfMonth(text);
+    if (days !== null) return days;
+    context.addIssue({ code: "custom", message: "Must be a month (YYYY-MM)" });
+    return z.NEVER;
+  })
+  .optional()
+  .meta({
+    description: "A calendar month in UTC, until today, instead of `from` and `to`: what an invoice needs.",
+    examples: ["2026-01"],
+  });
+
 export const GET_USAGE = declareRoute({
   method: "GET",
   path: "/v1/usage",
@@ -65,6 +80,7 @@ export const GET_USAGE = declareRoute({
   scope: "verifications:read",
   query: z.strictObject({
     ...rangeFields,
+    month: monthParameter,
     by: z.enum(USAGE_GROUPS).default("day").meta({ description: "How to group the figures." }),
   }),
   responses: {
@@ -117,7 +133,7 @@ export const createUsageRoutes = (
 ) =>
   serveRoutes(guard, [
     handle(GET_USAGE, async ({ caller, query: { by, ...days } }) => {
-      const range = readDayRange(days, clock.nowMs(), USAGE_DAYS_MAX);
+      const range = readUsageRange(days, clock.nowMs());
       return usageView(await usage.report(caller, range, by), { range, by, nameOf });
     }),
   ]);

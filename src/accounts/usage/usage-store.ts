@@ -58,6 +58,14 @@ const prepareAll = (sqlite: Sqlite) =>
       verdict: sumsBy(sqlite, COLUMNS.verdict),
       subStatus: sumsBy(sqlite, COLUMNS.subStatus),
     }),
+    firstDay: () =>
+      sqlite.prepare<{ day: number | null }, [string, string]>(
+        "SELECT min(day) AS day FROM usage_daily WHERE account_id = ? AND mode = ?",
+      ),
+    hasAny: () =>
+      sqlite.prepare<object, RangeParameters>(
+        "SELECT 1 FROM usage_daily WHERE account_id = ? AND mode = ? AND day >= ? AND day <= ? LIMIT 1",
+      ),
     singleResults: () =>
       sqlite.prepare<{ count: number }, SingleParameters>(
         `SELECT coalesce(sum(verifications), 0) AS count FROM usage_daily WHERE account_id = ?1 AND mode = ?2 AND source = 'single'
@@ -90,6 +98,15 @@ export class UsageStore {
   /** The verifications of a range of days by a column and verdict, in the order of the column. */
   sums({ accountId, mode }: Owner, column: UsageColumn, { fromDay, toDay }: DayRange): UsageSum[] {
     return this.#sql.sums[column].all(accountId, mode, fromDay, toDay);
+  }
+
+  /** The first day with a verification; null without any. */
+  firstDay({ accountId, mode }: Owner): number | null {
+    return this.#sql.firstDay.get(accountId, mode)?.day ?? null;
+  }
+
+  hasAny({ accountId, mode }: Owner, { fromDay, toDay }: DayRange): boolean {
+    return this.#sql.hasAny.get(accountId, mode, fromDay, toDay) !== null;
   }
 
   /** Single verifications that have ever ended with such a result, also those that have expired since. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { DAY_MS, dayOfTime, isoDay } from "../../foundation/base/days.ts";
+import { DAY_MS, dayOfTime, isoDay, isoMonth } from "../../foundation/base/days.ts";
 import { createApps, type TestApp } from "../../testing/app.ts";
 import { signIn, type Visitor } from "../../testing/dashboard.ts";
 import { UsageStore, type UsageEntry } from "../../accounts/usage/usage-store.ts";
@@ -76,6 +76,23 @@ describe("the page of usage", () => {
     for (const query of ["?days=5", "?from=x", "?to=2026-02-30", "?from=2999-01-01", "?cursor=-1", "?from=a&from=b"])
       expect(await count(query)).toBe("0 verifications");
     expect(await count("?from=1999-01-01")).toBe("7 verifications");
+  });
+
+  test("shows a calendar month with its total, and offers the months with verifications", async () => {
+    const { app, visitor, today } = await visit();
+    const [now, before] = [isoMonth(today), isoMonth(today - 40)];
+    use(app, visitor.accountId, { day: today, verifications: 3, credits: 2 });
+    use(app, visitor.accountId, { day: today - 40, verifications: 7 });
+    use(app, visitor.accountId, { day: today - 40, verifications: 5, mode: "test", keyId: "t" });
+    const { text, html } = await visitor.get(`/usage?month=${before}`);
+    expect(text).toMatch(/ 7 verifications in [A-Z][a-z]+ \d{4}, from .* Total 7 7 100 %/);
+    expect([...html.matchAll(/<option value="(\d{4}-\d\d)"/g)].map(([, month]) => month)).toEqual([now, before]);
+    expect((await visitor.get(`/usage?month=${now}`)).text).toContain(" 3 verifications in ");
+    for (const query of ["2999-01", "2026-13", "x"])
+      expect((await visitor.get(`/usage?month=${query}`)).text).toContain(" 3 verifications from ");
+    const csv = await visitor.get(`/usage/csv/key?month=${before}`);
+    expect(csv.html.trim().split("\r\n")[1]).toBe("k,,7,7,0,0,0,10");
+    expect(csv.headers.get("content-disposition")).toContain(`usage-by-key-${before}-01-to-${before}-`);
   });
 
   test("is that of the account and mode alone; test data has no credits", async () => {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type DayRange, dayOfTime, isoDay } from "../../foundation/base/days.ts";
+import { type DayRange, dayOfTime, daysOfMonth, isoDay, isoMonth } from "../../foundation/base/days.ts";
 import { type Clock, isoTime } from "../../foundation/base/clock.ts";
 import type { Balance, Ledger, LedgerEntry } from "../../accounts/billing/store.ts";
 import { parseDay } from "../../foundation/http/day-range.ts";
@@ -35,12 +35,26 @@ const rangeQuery = z.object({
   days: z.enum(RANGES.map(String)).optional(),
   from: dayText.optional(),
   to: dayText.optional(),
+  month: z
+    .string()
+    .refine((text) => daysOfMonth(text) !== null)
+    .optional(),
 });
 
 type RangeQuery = z.output<typeof rangeQuery>;
 
-/** The days of a page: from and to where both make sense, otherwise the last `days`. Never an error. */
-const rangeOfQuery = ({ days, from, to }: RangeQuery, nowMs: number): DayRange => {
+/** The days of a calendar month until today; null without one, and for one that is to come. */
+const monthOfQuery = ({ month = "" }: RangeQuery, nowMs: number): DayRange | null => {
+  const [today, days] = [dayOfTime(nowMs), daysOfMonth(month)];
+  if (days === null || days.fromDay > today) return null;
+  return { fromDay: days.fromDay, toDay: Math.min(days.toDay, today) };
+};
+
+/** The days of a page: a calendar month, from and to where both make sense, otherwise the last `days`. Never an error. */
+const rangeOfQuery = (query: RangeQuery, nowMs: number): DayRange => {
+  const { days, from, to } = query;
+  const month = monthOfQuery(query, nowMs);
+  if (month !== null) return month;
   const today = dayOfTime(nowMs);
   const last = to === undefined ? null : parseDay(to);
   const first = from === undefined ? null : parseDay(from);
@@ -98,7 +112,9 @@ export const createUsagePages = (useCases: UsagePageUseCases) => {
     ];
     const credits =
       viewer.mode === "test" ? null : await creditsOf(useCases, owner, { before: query.cursor ?? null, nowMs });
-    return { days, keys, reasons, range, credits };
+    const month = monthOfQuery(query, nowMs) === null ? null : (query.month ?? null);
+    const months = { month, months: usage.months(owner, nowMs), thisMonth: isoMonth(dayOfTime(nowMs)) };
+    return { days, keys, reasons, range, credits, ...months };
   };
 
   return [
@@ -106,7 +122,8 @@ export const createUsagePages = (useCases: UsagePageUseCases) => {
       { path: "/usage", query: rangeQuery.extend({ cursor: z.coerce.number().int().positive().optional() }) },
       async ({ viewer, query }) => {
         const facts = await factsOf(viewer, query);
-        const chosen = query.from === undefined && query.to === undefined ? Number(query.days ?? RANGE_DEFAULT) : null;
+        const isOwnRange = query.from !== undefined || query.to !== undefined || facts.month !== null;
+        const chosen = isOwnRange ? null : Number(query.days ?? RANGE_DEFAULT);
         const body = <UsagePage {...facts} {...{ ranges: RANGES, chosen, nameOf }} />;
         return { title: "Usage", section: "usage", body };
       },

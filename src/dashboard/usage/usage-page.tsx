@@ -1,10 +1,16 @@
 import type { ComponentChildren } from "preact";
-import { type DayRange, isoDay } from "../../foundation/base/days.ts";
-import type { UsageGroup, UsageReport, CreditForecast, NameOfKey } from "../../accounts/usage/account-usage.ts";
+import { type DayRange, isoDay, monthBefore } from "../../foundation/base/days.ts";
+import type {
+  UsageFigures,
+  UsageGroup,
+  UsageReport,
+  CreditForecast,
+  NameOfKey,
+} from "../../accounts/usage/account-usage.ts";
 import { BarChart } from "../components/chart.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty, Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
-import { Button, Field, GetForm } from "../components/form.tsx";
+import { Button, Field, GetForm, SelectField } from "../components/form.tsx";
 import { ButtonLink, Link, Badge } from "../components/inline.tsx";
 import { Table, Pager } from "../components/table.tsx";
 import { wordsOfReason } from "../components/verification.tsx";
@@ -20,8 +26,13 @@ export interface UsageFacts {
   readonly nameOf: NameOfKey;
   /** Lengths of ranges to choose from, in days. */
   readonly ranges: readonly number[];
-  /** The one that is shown; null for a range of its own. */
+  /** The one that is shown; null for a month or a range of days. */
   readonly chosen: number | null;
+  /** The calendar month that is shown, `YYYY-MM`; null for days. */
+  readonly month: string | null;
+  readonly thisMonth: string;
+  /** The months with verifications, the newest first. */
+  readonly months: readonly string[];
 }
 
 /** Days shown one by one. The CSV has all. */
@@ -29,7 +40,7 @@ const DAYS_SHOWN = 14;
 
 /** What an account used, by day, key and reason, and what is left of its credits. */
 export const UsagePage = (facts: UsageFacts) => {
-  const { days, range } = facts;
+  const { days, range, month } = facts;
   const isUsed = days.total.total > 0 || (days.total.rateLimited ?? 0) > 0;
   return (
     <>
@@ -37,8 +48,8 @@ export const UsagePage = (facts: UsageFacts) => {
         title="Usage"
         meta={
           <span>
-            {countText(days.total.total, "verification")} from {dayText(isoDay(range.fromDay))} to{" "}
-            {dayText(isoDay(range.toDay))}. Days are UTC.
+            {countText(days.total.total, "verification")} {month !== null && `in ${monthText(month)}, `}from{" "}
+            {dayText(isoDay(range.fromDay))} to {dayText(isoDay(range.toDay))}. Days are UTC.
           </span>
         }
       />
@@ -63,15 +74,40 @@ const dayText = (day: string): string => DAY_FORMAT.format(Date.parse(day));
 /** The same without the year. */
 const shortDayText = (day: string): string => dayText(day).replace(/, \d+$/, "");
 
-const RangeChoice = ({ ranges, chosen, range }: UsageFacts) => (
+const MONTH_FORMAT = new Intl.DateTimeFormat("en-US", { month: "long", year: "numeric", timeZone: "UTC" });
+
+/** "November 2026". */
+const monthText = (month: string): string => MONTH_FORMAT.format(Date.parse(month));
+
+const RangeChoice = ({ ranges, chosen, range, month, thisMonth, months }: UsageFacts) => (
   <div class="range">
     <nav class="segments" aria-label="Range of days">
+      <Link href={`/usage?month=${thisMonth}`} isCurrent={month === thisMonth}>
+        This month
+      </Link>
+      <Link href={`/usage?month=${monthBefore(thisMonth)}`} isCurrent={month === monthBefore(thisMonth)}>
+        Last month
+      </Link>
       {ranges.map((length) => (
         <Link key={length} href={`/usage?days=${length}`} isCurrent={length === chosen}>
           {length} days
         </Link>
       ))}
     </nav>
+    {months.length > 0 && (
+      <GetForm action="/usage" class="inline-form">
+        <SelectField
+          name="month"
+          label="Month"
+          value={month ?? thisMonth}
+          options={[...new Set([thisMonth, ...(month === null ? [] : [month]), ...months])]
+            .toSorted()
+            .toReversed()
+            .map((one) => [one, monthText(one)] as const)}
+        />
+        <Button>Show</Button>
+      </GetForm>
+    )}
     <GetForm action="/usage" class="inline-form">
       <Field name="from" label="From" type="date" value={isoDay(range.fromDay)} />
       <Field name="to" label="To" type="date" value={isoDay(range.toDay)} />
@@ -168,21 +204,25 @@ const Keys = ({ keys, nameOf, range }: UsageFacts) => (
         { title: "Rate-limited", align: "end", isWide: true },
         { title: "Credits", align: "end" },
       ]}
-      rows={keys.groups.map((one) => ({
-        key: one.group,
-        cells: [
-          <KeyName key="name" id={one.group} name={nameOf(one.group)} />,
-          <Num key="total" value={one.total} />,
-          <Share key="deliverable" part={one.deliverable} whole={one.total} />,
-          <Share key="risky" part={one.risky} whole={one.total} />,
-          <Share key="undeliverable" part={one.undeliverable} whole={one.total} />,
-          <Num key="limited" value={one.rateLimited ?? 0} />,
-          <Num key="credits" value={one.credits} />,
-        ],
-      }))}
+      rows={[
+        ...keys.groups.map((one) => ({
+          key: one.group,
+          cells: [<KeyName key="name" id={one.group} name={nameOf(one.group)} />, ...figureCells(one)],
+        })),
+        { key: "total", cells: [<b key="name">Total</b>, ...figureCells(keys.total)] },
+      ]}
     />
   </Panel>
 );
+
+const figureCells = (one: UsageFigures): ComponentChildren[] => [
+  <Num key="total" value={one.total} />,
+  <Share key="deliverable" part={one.deliverable} whole={one.total} />,
+  <Share key="risky" part={one.risky} whole={one.total} />,
+  <Share key="undeliverable" part={one.undeliverable} whole={one.total} />,
+  <Num key="limited" value={one.rateLimited ?? 0} />,
+  <Num key="credits" value={one.credits} />,
+];
 
 const KeyName = ({ id, name }: { readonly id: string; readonly name: string | null }) => {
   if (name !== null) return <b>{name}</b>;

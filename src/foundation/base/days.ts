@@ -13,6 +13,19 @@ export const dayOfTime = (ms: number): number => Math.floor(ms / DAY_MS);
 /** `YYYY-MM-DD`. */
 export const isoDay = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
 
+/** `YYYY-MM` of a day. */
+export const isoMonth = (day: number): string => isoDay(day).slice(0, 7);
+
+/** The days of a calendar month, `YYYY-MM`; null for anything else. */
+export const daysOfMonth = (text: string): DayRange | null => {
+  if (!/^[12]\d{3}-(?:0[1-9]|1[0-2])$/.test(text)) return null;
+  const fromDay = dayOfTime(Date.parse(text));
+  return { fromDay, toDay: firstOfMonth(fromDay, 1) - 1 };
+};
+
+/** The month before a month, both as `YYYY-MM`. */
+export const monthBefore = (month: string): string => isoMonth(dayOfTime(Date.parse(month)) - 1);
+
 /** How often a digest comes, where one comes. */
 export type DigestPeriod = "daily" | "weekly" | "monthly";
 

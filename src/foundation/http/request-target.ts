@@ -41,8 +41,8 @@ export const isForwardedHttps = (request: Request): boolean =>
 export type UrlOfRequest = (request: Request) => string;
 
 /**
- * Reads it: `url`, as set; otherwise the host of the request, which only the client itself may be shown. `listensOn` is the URL
- * that the service listens on, for a request without a usable host.
+ * The reader of that URL: `url` where it is set, otherwise the host of the request, which only the client itself may be shown. A
+ * request without a usable host gets `listensOn`, the URL that the service listens on.
  */
 export const createUrlOfRequest =
   (url: string | null, listensOn: string): UrlOfRequest =>

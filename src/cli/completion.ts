@@ -1,4 +1,5 @@
-import { allCommands, type CommandNode } from "../../src/cli/command-tree.ts";
+import { choice, command, required } from "./command.ts";
+import { allCommands, type CommandNode, commandTree } from "./command-tree.ts";
 
 const wordsOf = ({ commands, options }: CommandNode): readonly string[] => [
   ...commands.map(({ path }) => path.at(-1) ?? ""),
@@ -29,7 +30,7 @@ const bashCases = (root: CommandNode): string[] =>
 /** Commands and options for bash; file names where no command or option is being typed. */
 export const bashCompletion = (root: CommandNode): string =>
   [
-    "# Written by `npm run tool -- release`.",
+    "# Written by: postwarden completion bash",
     "_postwarden() {",
     `  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} path="" word words`,
     "  case $previous in",
@@ -70,7 +71,7 @@ const fileOptions = (root: CommandNode): readonly string[] => [
 export const zshCompletion = (root: CommandNode): string =>
   [
     "#compdef postwarden",
-    "# Written by `npm run tool -- release`.",
+    "# Written by: postwarden completion zsh",
     "_postwarden() {",
     '  local position="" word',
     "  local -a commands options",
@@ -102,7 +103,7 @@ export const zshCompletion = (root: CommandNode): string =>
 /** For fish: each command and option with its description. */
 export const fishCompletion = (root: CommandNode): string =>
   [
-    "# Written by `npm run tool -- release`.",
+    "# Written by: postwarden completion fish",
     "function __postwarden_is_at",
     "    set -l words (commandline -opc)[2..-1]",
     "    set words (string match -v -- '-*' $words)",
@@ -125,3 +126,18 @@ export const fishCompletion = (root: CommandNode): string =>
 
 const seenIn = ({ path }: CommandNode): string =>
   path.map((word) => `__fish_seen_subcommand_from ${word}`).join("; and ");
+
+const SHELLS = ["bash", "zsh", "fish"] as const;
+const SCRIPTS = { bash: bashCompletion, zsh: zshCompletion, fish: fishCompletion } as const;
+
+const COMPLETION = command({
+  description: "Print the script that completes commands and options in a shell; the Debian package installs it.",
+  example: "completion bash > /etc/bash_completion.d/postwarden",
+  json: null,
+  args: { shell: required(choice("<shell>", SHELLS, "the shell")) },
+  async run({ io, wholeProgram }, { shell }) {
+    io.out(SCRIPTS[shell](commandTree(await wholeProgram())).trimEnd());
+  },
+});
+
+export const COMPLETION_COMMANDS = { completion: COMPLETION };
