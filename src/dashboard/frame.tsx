@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { Link, Icon, type IconName } from "./components/inline.tsx";
 import { Num } from "./components/figures.tsx";
+import { WithSettingsNav } from "./components/settings-nav.tsx";
 import { Button, PostForm } from "./components/form.tsx";
 import {
   type Section,
@@ -225,7 +226,7 @@ const Shell = (props: FrameProps & { readonly viewer: Viewer }) => (
     </header>
     <main id="main" tabIndex={-1}>
       <Notices {...props} />
-      {props.view.body}
+      {props.view.section === "settings" ? <WithSettingsNav>{props.view.body}</WithSettingsNav> : props.view.body}
     </main>
   </div>
 );

@@ -98,3 +98,13 @@ export const adviceOf = ({ area, check, state, message }: DoctorFinding): Doctor
     remedy: at < 0 ? null : message.slice(at),
   };
 };
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`;
+
+/** How many findings need attention, in the same words on every page: "1 failure, 2 warnings". */
+export const troubleText = (findings: ReadonlyArray<Pick<DoctorAdvice, "severity">>): string => {
+  const count = (of: DoctorAdvice["severity"]): number => findings.filter(({ severity }) => severity === of).length;
+  const [failures, warnings] = [count("fail"), count("warn")];
+  const parts = [failures > 0 ? counted(failures, "failure") : "", warnings > 0 ? counted(warnings, "warning") : ""];
+  return parts.filter((part) => part !== "").join(", ") || "In order";
+};

@@ -7,7 +7,6 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { uploadsFolderOf } from "../bulk/open.ts";
 import type { ServiceFacts } from "../dashboard/settings/service.tsx";
-import type { Doctor } from "../doctor/doctor.ts";
 import { type DatabaseUsage, databaseUsageOf } from "../foundation/db/database-files.ts";
 import type { ScheduledBackups } from "../foundation/db/scheduled-backups.ts";
 import type { Config } from "./config.ts";
@@ -50,15 +49,14 @@ const createFactsReader = (service: Service, { config, problems = () => [] }: Se
   const startedAtMs = clock.nowMs();
   return () => {
     const { reasons, findings } = readiness.check();
-    const failures = (doctor.latestFindings()?.findings ?? []).filter(({ severity }) => severity === "fail");
     const usage = databaseUsageOf(db.path);
     return {
       ...{ version: VERSION, commit: COMMIT, startedAtMs, memoryBytes: process.memoryUsage.rss() },
       hasManual: config.docs,
-      ...{ blockers: reasons, problems: problems(), retention: retentionOf(config), backups },
-      findings: [...findings, ...failures.map(({ title, detail }) => `${title}: ${detail}`)],
+      ...{ blockers: reasons, problems: problems(), retention: retentionOf(config), backups: backupsOf(backups) },
+      findings,
       sizes: sizesOf(usage, { config, backups }),
-      network: networkOf(doctor),
+      machine: doctor.latestFindings()?.findings ?? null,
       disk: usage === null ? null : { freeBytes: usage.diskFreeBytes, totalBytes: usage.diskBytes },
       egresses: egresses.states(),
       cooldowns: pacing.countCooldowns(),
@@ -67,10 +65,16 @@ const createFactsReader = (service: Service, { config, problems = () => [] }: Se
   };
 };
 
-const NETWORK_AREAS: ReadonlySet<string> = new Set(["DNS", "Egress"]);
-
-const networkOf = (doctor: Doctor): ServiceFacts["network"] =>
-  doctor.latestFindings()?.findings.filter(({ area }) => NETWORK_AREAS.has(area)) ?? null;
+const backupsOf = (backups: ScheduledBackups | null): ServiceFacts["backups"] => {
+  if (backups === null) return null;
+  const { stored, problem, isRequested, isRunning, verifiedFile } = backups;
+  const [newest] = stored;
+  const size = newest === undefined ? undefined : statSync(newest.file, { throwIfNoEntry: false })?.size;
+  return {
+    ...{ stored, problem, isRequested, isRunning },
+    newest: size === undefined ? null : { bytes: size, isVerified: newest?.file === verifiedFile },
+  };
+};
 
 interface SizeSources {
   readonly config: Config;

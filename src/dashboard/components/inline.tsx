@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { usePage, type Viewer } from "../visit.ts";
+import { usePage } from "../visit.ts";
 import { splitHints } from "../../foundation/base/manual-hint.ts";
 import arrowRightSvg from "lucide-static/icons/arrow-right.svg" with { type: "text" };
 import banSvg from "lucide-static/icons/ban.svg" with { type: "text" };
@@ -213,32 +213,6 @@ export const withPath = (url: string, path: string): string => {
   const [, query = ""] = url.split("?");
   return withParameters(query === "" ? path : `${path}?${query}`, { cursor: null });
 };
-
-const SETTINGS_TABS = [
-  { path: "/settings", title: "All settings", access: "member" },
-  { path: "/settings/profile", title: "Profile", access: "member" },
-  { path: "/settings/users", title: "Users", access: "owner" },
-] as const;
-
-const mayOpenTab = ({ user }: Viewer, { access }: (typeof SETTINGS_TABS)[number]): boolean =>
-  access === "member" || user.role === access;
-
-/** The pages of the settings that the viewer may open. */
-export const SettingsTabs = ({
-  viewer,
-  current,
-}: {
-  readonly viewer: Viewer;
-  readonly current: (typeof SETTINGS_TABS)[number]["path"];
-}) => (
-  <nav class="tabs" aria-label="Settings">
-    {SETTINGS_TABS.filter((tab) => mayOpenTab(viewer, tab)).map(({ path, title }) => (
-      <Link key={path} href={path} isCurrent={path === current}>
-        {title}
-      </Link>
-    ))}
-  </nav>
-);
 
 /** What something means: fine, needs a look, wrong, not known, or merely said. */
 export type Kind = "ok" | "warn" | "bad" | "unknown" | "info";

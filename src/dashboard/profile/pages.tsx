@@ -10,7 +10,7 @@ import { type View, type Viewer, type Flash, redirectTo, usePage } from "../visi
 import { requireSame, userRefusal } from "../user-refusal.ts";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
-import { ButtonLink, SettingsTabs, Badge } from "../components/inline.tsx";
+import { ButtonLink, Badge } from "../components/inline.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Time } from "../components/figures.tsx";
 import { encode } from "uqr";
@@ -94,7 +94,7 @@ const createCodeActions = (
     { path: `${PATH}/codes/confirm`, form: CONFIRM_FORM },
     async ({ viewer, form }) => {
       const codes = orRefuse(await profiles.confirmCodes(ownOf(viewer), form));
-      return recoveryCodesView(viewer, codes, "Sign-in asks for a code from now on");
+      return recoveryCodesView(codes, "Sign-in asks for a code from now on");
     },
     again,
   ),
@@ -103,7 +103,7 @@ const createCodeActions = (
     async ({ viewer, form: { change, present } }) => {
       if (change === "recovery") {
         const codes = orRefuse(await profiles.replaceRecoveryCodes(viewer.user.id, present));
-        return recoveryCodesView(viewer, codes, "The former recovery codes work no longer");
+        return recoveryCodesView(codes, "The former recovery codes work no longer");
       }
       orRefuse(await profiles.switchCodesOff(viewer.user.id, present));
       return done(viewer, { ok: "Sign-in asks for the password only." });
@@ -127,7 +127,6 @@ const profileView = (viewer: Viewer, { user, enrolment, sessions }: ProfileFacts
   body: (
     <>
       <PageHead title="Profile" />
-      <SettingsTabs viewer={viewer} current="/settings/profile" />
       <Columns side={<About viewer={viewer} user={user} />}>
         <PasswordPanel />
         <CodesPanel user={user} enrolment={enrolment} />
@@ -295,14 +294,13 @@ const SessionsPanel = ({ viewer, sessions }: { readonly viewer: Viewer } & Pick<
 );
 
 /** The recovery codes, which are shown only once. */
-const recoveryCodesView = (viewer: Viewer, codes: readonly string[], title: string): View => ({
+const recoveryCodesView = (codes: readonly string[], title: string): View => ({
   title: "Recovery codes",
   section: "settings",
   isShownOnce: true,
   body: (
     <>
       <PageHead title="Recovery codes" crumbs={[["Profile", "/settings/profile"]]} />
-      <SettingsTabs viewer={viewer} current="/settings/profile" />
       <Callout
         {...{ kind: "ok", title }}
         actions={<ButtonLink href="/settings/profile">I have stored them</ButtonLink>}

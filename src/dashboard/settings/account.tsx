@@ -103,7 +103,7 @@ const AccountPage = ({ account, balance, retention, isOwner }: PageProps) => {
   const { perSecond, burst } = rateOf(account);
   return (
     <>
-      <PageHead title="Account" crumbs={[["Settings", "/settings"]]} />
+      <PageHead title="Account" />
       <Columns
         side={
           <>

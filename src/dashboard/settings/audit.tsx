@@ -106,7 +106,6 @@ const AuditPage = ({ rows, next, since = "", action, cursor }: PageProps) => (
   <>
     <PageHead
       title="Audit log"
-      crumbs={[["Settings", "/settings"]]}
       meta="Who changed the account, its keys, users and settings. Entries cannot be changed or removed."
       actions={
         <DownloadLink href={withParameters(`${PATH}.csv`, { since: since || null, action: action || null })}>

@@ -26,11 +26,6 @@ const GRACES: ReadonlyArray<readonly [value: string, text: string]> = [
   [String(DAY_MS), "after a day"],
   [String(7 * DAY_MS), "after 7 days"],
 ];
-const CRUMBS = [
-  ["Settings", "/settings"],
-  ["API keys", "/settings/keys"],
-] as const;
-
 const createForm = z.object({
   name: z.string().trim(),
   mode: z.enum(["live", "test"]),
@@ -135,7 +130,6 @@ const KeyList = ({ keys, mode }: { readonly keys: readonly OwnKey[]; readonly mo
   <>
     <PageHead
       title="API keys"
-      crumbs={CRUMBS.slice(0, 1)}
       meta="A key gives a program access to this account. Live keys verify real addresses and cost credits; test keys return fixed results."
     />
     <Columns side={<CreateKey mode={mode} />}>
@@ -192,7 +186,7 @@ const KeyPage = ({ apiKey }: { readonly apiKey: OwnKey }) => {
   const { id, name, mode, scopes, ending, lastUsedAtMs, createdAtMs, revokedAtMs, oldSecretUntilMs } = apiKey;
   return (
     <>
-      <PageHead title={name} crumbs={CRUMBS} meta={<ModeBadge mode={mode} />} />
+      <PageHead title={name} crumbs={[["API keys", "/settings/keys"]]} meta={<ModeBadge mode={mode} />} />
       <Panel title="This key" isFlush>
         <Rows>
           <Row label="Ends in">

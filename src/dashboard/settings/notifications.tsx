@@ -117,7 +117,6 @@ const NotificationsPage = ({ settings, hasMail, isTest, isOwner }: PageProps) =>
   <>
     <PageHead
       title="Notifications"
-      crumbs={[["Settings", "/settings"]]}
       meta="Defaults for every target, domain and list, in addition to what each of them has set."
     />
     {!hasMail && !isTest && (

@@ -1,4 +1,4 @@
-import type { Doctor, DoctorAdvice } from "../../doctor/doctor.ts";
+import { type Doctor, type DoctorAdvice, troubleText } from "../../doctor/doctor.ts";
 import { Callout, Empty, PageHead, Panel, Live } from "../components/panel.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { HelpText, Badge, type Kind } from "../components/inline.tsx";
@@ -41,7 +41,6 @@ const SenderPage = ({ doctor }: { readonly doctor: Doctor }) => {
     <>
       <PageHead
         title="Sending identity"
-        crumbs={[["Settings", "/settings"]]}
         meta={
           latest === null ? (
             "How mail hosts, resolvers and blocklists see this machine."
@@ -71,47 +70,66 @@ const NotYet = () => (
   </Panel>
 );
 
-const conclusionOf = (failures: number, warnings: number): string => {
-  if (failures > 0)
-    return `${countText(failures, "failure")} to fix${warnings > 0 ? `, ${countText(warnings, "warning")}` : ""}`;
-  return warnings > 0 ? `It works, with ${countText(warnings, "warning")}` : "Everything is in order";
-};
+/** The subjects of the page, and the areas of the checks that belong to each. An area of no subject is part of the last. */
+const SUBJECTS: ReadonlyArray<readonly [title: string, areas: readonly string[]]> = [
+  ["Mail out", ["Sender", "Egress", "Alert mail"]],
+  ["DNS", ["DNS", "Blocklists"]],
+  ["Reports in", ["Report mail"]],
+  ["Machine", ["Machine", "Data", "API"]],
+];
 
-const Findings = ({
-  findings,
-  isRunning,
-}: {
+const subjectOf = ({ area }: DoctorAdvice): string =>
+  (SUBJECTS.find(([, areas]) => areas.includes(area)) ?? SUBJECTS.at(-1))?.[0] ?? area;
+
+/** The worst of some findings. */
+const worstOf = (findings: readonly DoctorAdvice[]): DoctorAdvice["severity"] =>
+  (["fail", "warn"] as const).find((worst) => findings.some(({ severity }) => severity === worst)) ?? "ok";
+
+interface FindingsProps {
   readonly findings: readonly DoctorAdvice[];
   readonly isRunning: boolean;
-}) => {
-  const count = (severity: DoctorAdvice["severity"]) => findings.filter((one) => one.severity === severity).length;
-  const [failures, warnings] = [count("fail"), count("warn")];
-  const kind: Kind = failures > 0 ? "bad" : warnings > 0 ? "warn" : "ok";
-  const troubled = findings.filter(({ severity }) => severity !== "ok");
-  const fine = findings.filter(({ severity }) => severity === "ok");
+}
+
+const Findings = ({ findings, isRunning }: FindingsProps) => {
+  const worst = worstOf(findings);
+  const bySubject = Map.groupBy(findings, subjectOf);
   return (
     <>
       <Callout
-        kind={kind}
-        label={WORDS[failures > 0 ? "fail" : warnings > 0 ? "warn" : "ok"]}
-        title={conclusionOf(failures, warnings)}
+        kind={KINDS[worst]}
+        label={WORDS[worst]}
+        title={troubleText(findings)}
         actions={!isRunning && <RunForm label="Check again" />}
       >
         <p>
-          {failures > 0
+          {worst === "fail"
             ? "A failure keeps a part of the service from working. Settings take effect after a restart."
             : "A mail host decides by these whether it talks to you. Settings take effect after a restart."}
         </p>
       </Callout>
-      {troubled.length > 0 && (
-        <Panel title="To do" isFlush>
-          <FindingList findings={troubled} />
-        </Panel>
-      )}
-      <Panel title="In order" aside={countText(fine.length, "check")} isFlush>
-        <FindingList findings={fine} />
-      </Panel>
+      {SUBJECTS.map(([title]) => (
+        <Subject key={title} title={title} findings={bySubject.get(title) ?? []} />
+      ))}
     </>
+  );
+};
+
+/** The findings about one subject: what is to do, and folded, what is in order. */
+const Subject = ({ title, findings }: { readonly title: string; readonly findings: readonly DoctorAdvice[] }) => {
+  if (findings.length === 0) return null;
+  const worst = worstOf(findings);
+  const troubled = findings.filter(({ severity }) => severity !== "ok");
+  const fine = findings.filter(({ severity }) => severity === "ok");
+  return (
+    <Panel title={title} aside={<Badge kind={KINDS[worst]}>{troubleText(findings)}</Badge>} isFlush>
+      {troubled.length > 0 && <FindingList findings={troubled} />}
+      {fine.length > 0 && (
+        <details class="panel-fold">
+          <summary>{countText(fine.length, "check")} in order</summary>
+          <FindingList findings={fine} />
+        </details>
+      )}
+    </Panel>
   );
 };
 

@@ -6,7 +6,8 @@ import { formAction, page } from "../page.ts";
 import { Button, PostForm } from "../components/form.tsx";
 import type { LoggedProblem } from "../../foundation/base/log.ts";
 import type { RetentionFact } from "./account.tsx";
-import type { DoctorAdvice } from "../../doctor/doctor.ts";
+import { type DoctorAdvice, troubleText } from "../../doctor/doctor.ts";
+import { Table } from "../components/table.tsx";
 
 export interface ServiceUseCases {
   readonly readFacts: () => ServiceFacts;
@@ -36,7 +37,6 @@ const ServicePage = (facts: ServiceFacts) => (
   <>
     <PageHead
       title="Service"
-      crumbs={[["Settings", "/settings"]]}
       meta={
         <span>
           Postwarden {facts.version}
@@ -69,20 +69,32 @@ const ServicePage = (facts: ServiceFacts) => (
   </>
 );
 
-const Conclusion = ({ blockers, findings }: ServiceFacts) => {
+const Conclusion = ({ blockers, findings, machine }: ServiceFacts) => {
   const all = [...blockers, ...findings];
-  if (all.length === 0)
+  const trouble = machine === null ? null : troubleText(machine);
+  if (all.length === 0 && machine?.every(({ severity }) => severity === "ok") !== false)
     return <Callout kind="ok" label="Works" title="Addresses are verified, reports and checks are processed" />;
   return (
     <Callout
       kind={blockers.length > 0 ? "bad" : "warn"}
       label={blockers.length > 0 ? "Paused" : "Look at this"}
-      title={blockers.length > 0 ? "Addresses cannot be verified now" : countText(findings.length, "finding")}
+      title={
+        blockers.length > 0
+          ? "Addresses cannot be verified now"
+          : findings.length > 0
+            ? countText(findings.length, "open problem")
+            : "It works; the check of this machine has findings"
+      }
     >
       <ul class="plain-list">
         {all.map((text) => (
           <li key={text}>{text}</li>
         ))}
+        {trouble !== null && (
+          <li>
+            Check of this machine: <Link href="/settings/sender">{trouble}</Link>
+          </li>
+        )}
       </ul>
     </Callout>
   );
@@ -96,7 +108,9 @@ const SEVERITY_WORDS: Readonly<Record<DoctorAdvice["severity"], string>> = {
   fail: "failure",
 };
 
-const Egresses = ({ egresses, cooldowns, network }: ServiceFacts) => (
+const NETWORK_AREAS: ReadonlySet<string> = new Set(["DNS", "Egress"]);
+
+const Egresses = ({ egresses, cooldowns, machine }: ServiceFacts) => (
   <Panel title="DNS and egress" aside={<Link href="/settings/sender">Sending identity</Link>} isFlush>
     <ul class="findings">
       {egresses.map(({ name, problem, cooldowns: own, cooldownCount }) => (
@@ -116,7 +130,7 @@ const Egresses = ({ egresses, cooldowns, network }: ServiceFacts) => (
           </div>
         </li>
       ))}
-      {network === null ? (
+      {machine === null ? (
         <li>
           <Badge kind="unknown">not checked</Badge>
           <div>
@@ -125,17 +139,19 @@ const Egresses = ({ egresses, cooldowns, network }: ServiceFacts) => (
           </div>
         </li>
       ) : (
-        network.map(({ title, severity, detail }) => (
-          <li key={`${title} ${detail}`}>
-            <Badge kind={SEVERITY_KINDS[severity]}>{SEVERITY_WORDS[severity]}</Badge>
-            <div>
-              <h3>{title}</h3>
-              <p>
-                <HelpText text={detail} />
-              </p>
-            </div>
-          </li>
-        ))
+        machine
+          .filter(({ area }) => NETWORK_AREAS.has(area))
+          .map(({ title, severity, detail }) => (
+            <li key={`${title} ${detail}`}>
+              <Badge kind={SEVERITY_KINDS[severity]}>{SEVERITY_WORDS[severity]}</Badge>
+              <div>
+                <h3>{title}</h3>
+                <p>
+                  <HelpText text={detail} />
+                </p>
+              </div>
+            </li>
+          ))
       )}
       <li>
         <Badge kind={cooldowns > 0 ? "info" : "ok"}>{numberText(cooldowns)}</Badge>
@@ -176,20 +192,30 @@ const Problems = ({ problems }: ServiceFacts) => (
         </p>
       </div>
     ) : (
-      <ul class="findings">
-        {problems.map(({ atMs, level, message, details }, at) => (
-          <li key={at}>
-            <Badge kind={level === "error" ? "bad" : "warn"}>{level}</Badge>
-            <div>
-              <h3>{message}</h3>
-              <p class="soft small">
-                <Time atMs={atMs} style="full" />
-              </p>
-              {details !== "" && <p class="mono small">{details}</p>}
-            </div>
-          </li>
-        ))}
-      </ul>
+      <Table
+        caption="Warnings and errors of the log, the newest first"
+        columns={[{ title: "When" }, { title: "Level" }, { title: "Message" }]}
+        rows={problems.map(({ atMs, level, message, fields }, at) => ({
+          key: String(at),
+          cells: [
+            <Time atMs={atMs} style="full" />,
+            <Badge kind={level === "error" ? "bad" : "warn"}>{level}</Badge>,
+            <>
+              {message}
+              {fields.length > 0 && (
+                <dl class="log-fields">
+                  {fields.map(([name, value]) => (
+                    <div key={name}>
+                      <dt>{name}</dt>
+                      <dd class="mono">{value}</dd>
+                    </div>
+                  ))}
+                </dl>
+              )}
+            </>,
+          ],
+        }))}
+      />
     )}
   </Panel>
 );
@@ -215,19 +241,29 @@ const Backups = ({ backups }: ServiceFacts) => (
           <p>No backup was seen yet. The directory is looked at every minute.</p>
         ) : (
           <ul class="plain-list">
-            {backups.stored.slice(0, 7).map(({ file, atMs }) => (
+            {backups.stored.slice(0, 7).map(({ file, atMs }, at) => (
               <li key={file}>
                 <Time atMs={atMs} style="full" />{" "}
                 <span class="soft small">
                   (<Time atMs={atMs} />)
                 </span>
+                {at === 0 && backups.newest !== null && (
+                  <p class="soft small">
+                    <code>{file}</code>, {bytesText(backups.newest.bytes)}
+                    {backups.newest.isVerified && ", verified"}
+                  </p>
+                )}
               </li>
             ))}
           </ul>
         )}
         <PostForm action={BACKUP_PATH}>
-          <Button icon="server" isDisabled={backups.isRequested}>
-            {backups.isRequested ? "A backup begins within a minute" : "Back up now"}
+          <Button icon="server" isDisabled={backups.isRequested || backups.isRunning}>
+            {backups.isRunning
+              ? "Backing up…"
+              : backups.isRequested
+                ? "A backup begins within a minute"
+                : "Back up now"}
           </Button>
         </PostForm>
       </>
@@ -271,6 +307,10 @@ interface BackupFacts {
   readonly stored: ReadonlyArray<{ readonly file: string; readonly atMs: number }>;
   readonly problem: string | null;
   readonly isRequested: boolean;
+  /** A copy is being written. */
+  readonly isRunning: boolean;
+  /** The newest backup: its size, and whether this process has written and verified it; null where it cannot be read. */
+  readonly newest: { readonly bytes: number; readonly isVerified: boolean } | null;
 }
 
 /** An egress. `problem`: why it cannot be used, as a sentence without its subject. */
@@ -298,8 +338,8 @@ export interface ServiceFacts {
   readonly disk: { readonly freeBytes: number; readonly totalBytes: number } | null;
   readonly backups: BackupFacts | null;
   readonly egresses: readonly EgressFacts[];
-  /** What the last check of the machine found about DNS and connections to mail hosts; null before the first. */
-  readonly network: readonly DoctorAdvice[] | null;
+  /** What the last check of the machine found; null before the first. */
+  readonly machine: readonly DoctorAdvice[] | null;
   /** Mail hosts and providers that are left alone for a while. */
   readonly cooldowns: number;
   readonly queues: ReadonlyArray<{

@@ -255,7 +255,7 @@ describe("the service", () => {
     const { text } = await visitor.get("/settings/sender");
     expect(text).toContain("No scheduled backups.");
     expect(text).toContain("Set POSTWARDEN_BACKUP_DIR to one.");
-    expect(text).toContain("1 failure to fix, 1 warning");
+    expect(text).toContain("1 failure, 1 warning");
   });
 });
 

@@ -116,7 +116,6 @@ const SuppressionPage = (props: PageProps) => (
   <>
     <PageHead
       title="Suppression list"
-      crumbs={[["Settings", "/settings"]]}
       meta="Addresses and domains that must not be mailed. Verifications report them as risky, with the reason toxic. Nothing is removed from lists."
       actions={props.count > 0 && <DownloadLink href={`${PATH}.csv`}>CSV</DownloadLink>}
     />

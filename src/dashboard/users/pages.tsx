@@ -7,7 +7,7 @@ import { type View, type Viewer, redirectTo } from "../visit.ts";
 import { formAction, page, type PageRoute, optionalText } from "../page.ts";
 import { userRefusal } from "../user-refusal.ts";
 import type { User } from "../../accounts/user-store.ts";
-import { Badge, ButtonLink, Link, SettingsTabs } from "../components/inline.tsx";
+import { Badge, ButtonLink, Link } from "../components/inline.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
@@ -100,7 +100,7 @@ const createLinkActions = ({ users, baseUrl, urlOf, mail }: UserPagesParts): rea
       mail === null || baseUrl === null
         ? null
         : await mail({ email: user.email, account: viewer.account.name, path: setupUrl("", token), expiresAtMs });
-    return linkView(viewer, invited, { url, isMailed });
+    return linkView(invited, { url, isMailed });
   };
   return [
     formAction(
@@ -142,7 +142,6 @@ const usersView = (viewer: Viewer, users: readonly UserOfAccount[]): View => ({
   body: (
     <>
       <PageHead title="Users" meta={`of the account ${viewer.account.name}`} />
-      <SettingsTabs viewer={viewer} current={PATH} />
       <Columns side={<InvitePanel />}>
         <Panel title="Who can sign in" isFlush>
           <ul class="items people">
@@ -220,18 +219,13 @@ interface LinkFacts {
 }
 
 /** The one-time link of a user, which is shown only once. */
-const linkView = (
-  viewer: Viewer,
-  { user: { id, email }, expiresAtMs }: InvitedUser,
-  { url, isMailed }: LinkFacts,
-): View => ({
+const linkView = ({ user: { id, email }, expiresAtMs }: InvitedUser, { url, isMailed }: LinkFacts): View => ({
   title: "One-time link",
   section: "settings",
   isShownOnce: true,
   body: (
     <>
       <PageHead title={email} isMono crumbs={[["Users", PATH]]} />
-      <SettingsTabs viewer={viewer} current={PATH} />
       <Callout
         kind={isMailed === false ? "warn" : "ok"}
         title={isMailed === true ? `The link was mailed to ${email}` : `Give this link to ${email}`}
@@ -259,7 +253,6 @@ const userView = (viewer: Viewer, one: UserOfAccount): View => {
     body: (
       <>
         <PageHead title={user.email} isMono crumbs={[["Users", PATH]]} meta={isSelf ? "This is you" : undefined} />
-        <SettingsTabs viewer={viewer} current={PATH} />
         <Columns side={<UserFacts {...one} />}>
           {mayChange ? (
             <UserForms user={user} isSelf={isSelf} />

@@ -76,10 +76,13 @@ test("warnings and errors are kept, the newest first, with their fields and with
   log.warn('say "no"', { host: "mx.example", url: "https://u:hunter2@x.example" });
   log.error("alone");
   expect(problems.list()).toEqual([
-    { atMs: Date.UTC(2026, 0, 1), level: "error", message: "alone", details: "" },
+    { atMs: Date.UTC(2026, 0, 1), level: "error", message: "alone", fields: [] },
     {
       ...{ atMs: Date.UTC(2026, 0, 1), level: "warn", message: 'say "no"' },
-      details: '"host":"mx.example","url":"https://…@x.example"',
+      fields: [
+        ["host", "mx.example"],
+        ["url", "https://…@x.example"],
+      ],
     },
   ]);
 });
@@ -89,7 +92,14 @@ test("the last hundred are kept, and long ones are cut", () => {
   for (let n = 1; n <= 120; n++) log.warn(`number ${n}`, { text: "x".repeat(9_000) });
   const kept = problems.list();
   expect([kept.length, kept[0]?.message, kept.at(-1)?.message]).toEqual([100, "number 120", "number 21"]);
-  expect(kept[0]?.details).toHaveLength(1_000);
+  const [[name, text] = []] = kept[0]?.fields ?? [];
+  expect([name, text?.length, text?.at(-1)]).toEqual(["fields", 501, "…"]);
+  log.warn("nested", { error: { code: 1 }, text: "y".repeat(600), rows: 3 });
+  expect(problems.list()[0]?.fields).toEqual([
+    ["error", '{"code":1}'],
+    ["text", `${"y".repeat(500)}…`],
+    ["rows", "3"],
+  ]);
 });
 
 test("an error is logged once in ten seconds, with how many there were in between", async () => {

@@ -57,13 +57,31 @@ export interface LoggedProblem {
   readonly atMs: number;
   readonly level: "warn" | "error";
   readonly message: string;
-  /** The other fields as JSON text, as the log wrote them: without secrets. */
-  readonly details: string;
+  /** The other fields with their values as texts, as the log wrote them: without secrets. */
+  readonly fields: ReadonlyArray<readonly [name: string, value: string]>;
 }
 
 const KEPT_MAX = 100;
-const DETAILS_CHARACTERS_MAX = 1_000;
+const FIELDS_MAX = 20;
+const VALUE_CHARACTERS_MAX = 500;
 const LEVEL = /^\{"at":"([^"]+)","level":"(warn|error)","message":("(?:[^"\\]|\\.)*"),?(.*)$/s;
+
+const cutValue = (value: unknown): string => {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return text.length > VALUE_CHARACTERS_MAX ? `${text.slice(0, VALUE_CHARACTERS_MAX)}…` : text;
+};
+
+/** The fields at the end of a line of the log; one of their whole text where the line was cut. */
+const fieldsOf = (rest: string): LoggedProblem["fields"] => {
+  try {
+    const fields: unknown = JSON.parse(`{${rest}`);
+    return Object.entries(fields ?? {})
+      .slice(0, FIELDS_MAX)
+      .map(([name, value]) => [name, cutValue(value)] as const);
+  } catch {
+    return [["fields", cutValue(rest)]];
+  }
+};
 
 /** Keeps the last 100 warnings and errors of the log in memory. */
 export class RecentProblems {
@@ -73,9 +91,8 @@ export class RecentProblems {
   readonly note = (line: string) => {
     const [, at = "", level, message = '""', rest = ""] = LEVEL.exec(line) ?? [];
     if (level !== "warn" && level !== "error") return;
-    const details = rest.replace(/\}$/, "").slice(0, DETAILS_CHARACTERS_MAX);
     const text: unknown = JSON.parse(message);
-    this.#kept.push({ atMs: Date.parse(at), level, message: String(text), details });
+    this.#kept.push({ atMs: Date.parse(at), level, message: String(text), fields: fieldsOf(rest) });
     if (this.#kept.length > KEPT_MAX) this.#kept.shift();
   };
 

@@ -54,6 +54,8 @@ export class ScheduledBackups {
   #problem: string | null = null;
   #stored: readonly StoredBackup[] = [];
   #isRequested = false;
+  #isRunning: boolean = false;
+  #verifiedFile: string | null = null;
   #listing: Promise<string[]> | null = null;
   /** By the monotonic clock. */
   #notBeforeMs = Number.NEGATIVE_INFINITY;
@@ -75,6 +77,16 @@ export class ScheduledBackups {
 
   get isRequested(): boolean {
     return this.#isRequested;
+  }
+
+  /** Whether a copy is being written. */
+  get isRunning(): boolean {
+    return this.#isRunning;
+  }
+
+  /** The path of the last backup that this process has written and verified; null before the first. */
+  get verifiedFile(): string | null {
+    return this.#verifiedFile;
   }
 
   get problem(): string | null {
@@ -157,9 +169,13 @@ export class ScheduledBackups {
     const file = join(directory, backupNameAt(atMs));
     const startedMs = clock.monotonicMs();
     const limits = { timeoutMs: COPY_MS_MAX, signal: this.#stopped.signal };
-    const copied = await withDeadline(clock, limits, (signal) => copy({ source, file }, signal));
+    this.#isRunning = true;
+    const copied = await withDeadline(clock, limits, (signal) => copy({ source, file }, signal)).finally(() => {
+      this.#isRunning = false;
+    });
     if (!copied.ok) return copied.error;
     this.#lastAtMs = atMs;
+    this.#verifiedFile = file;
     log.info("backup written", { file, ...copied.value, took_ms: Math.round(clock.monotonicMs() - startedMs) });
     await this.#prune(stored.slice(keep - 1));
     this.#stored = [{ file, atMs }, ...stored.slice(0, keep - 1)];
