@@ -67,14 +67,15 @@ const lineOf = ({ result, evidence }: ConcludedVerification, width: number | nul
 /** Prints a result: in columns and with colours on a terminal, where the addresses were given and their width is known. */
 const printResult = (concluded: ConcludedVerification, { io, options, width }: VerifyOutput): void => {
   const { json, evidence } = options;
-  if (json)
-    return io.out(JSON.stringify(evidence ? { ...concluded.result, evidence: concluded.evidence } : concluded.result));
-  if (evidence) return io.out(`${explain(concluded.evidence)}\n`);
+  const { result } = concluded;
   const line = lineOf(concluded, io.stdoutKind === "terminal" ? width : null);
-  if (io.stdoutKind !== "terminal" || io.styled === undefined) return io.out(line.join(""));
-  const [email = "", verdict, rest = ""] = line;
-  const color = COLORS[concluded.result.verdict];
-  io.styled(`${safeLine(email)}\u001b[${color}m${verdict}\u001b[0m${safeLine(rest)}\n`);
+  if (json) io.out(JSON.stringify(evidence ? { ...result, evidence: concluded.evidence } : result));
+  else if (evidence) io.out(`${explain(concluded.evidence)}\n`);
+  else if (io.stdoutKind !== "terminal" || io.styled === undefined) io.out(line.join(""));
+  else {
+    const [email = "", verdict, rest = ""] = line;
+    io.styled(`${safeLine(email)}\u001b[${COLORS[result.verdict]}m${verdict}\u001b[0m${safeLine(rest)}\n`);
+  }
 };
 
 interface VerifyOutput {

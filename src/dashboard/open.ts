@@ -34,7 +34,7 @@ import type { ServiceFacts } from "./settings/service.tsx";
 import { createSignInPages } from "./sign-in/pages.tsx";
 import { createUsagePages } from "./usage/pages.tsx";
 import { createUserPages } from "./users/pages.tsx";
-import { createCodeAlerts, createInvitationMail } from "./users/user-mails.ts";
+import { createCodeAlerts, createInvitationMail, createTestMail } from "./users/user-mails.ts";
 import { createVerifyPages } from "./verify/pages.tsx";
 import { createWebhookPages } from "./webhooks/pages.tsx";
 import { createWelcomePages } from "./welcome/pages.tsx";
@@ -196,7 +196,7 @@ const dmarcPages = ({ runtime, dmarc, blocklist, notifications }: DashboardSlice
 };
 
 /** The pages of the settings, and the first steps. */
-const settingsPages = (slices: DashboardSlices, { urlOf, retention, readFacts }: PagesOptions) => {
+const settingsPages = (slices: DashboardSlices, { urlOf, linkUrl, retention, readFacts }: PagesOptions) => {
   const { notifications, backups, suppressions, doctor } = slices;
   const { db, clock } = slices.runtime;
   const { store, accounts, keys, audit, ledger, users } = slices.accounts;
@@ -219,6 +219,7 @@ const settingsPages = (slices: DashboardSlices, { urlOf, retention, readFacts }:
       subscriptions,
       rules,
       hasMail: mailing !== null,
+      sendTestMail: createTestMail({ mailer: mailing?.mailer ?? null, baseUrl: linkUrl }),
       balance: (id) => ledger.balance(id),
       keyNames: (id) => new Map(store.listKeys(id).map((key) => [key.id, key.name])),
       userEmails: () => new Map(users.list().map(({ user }) => [user.id, user.email])),

@@ -107,6 +107,7 @@ const OWNER_FORMS = {
   "/settings/keys/:id/rotate": useCase("keys.rotate"),
   "/settings/keys/:id/revoke": useCase("keys.revoke"),
   "/settings/notifications": action("notifications.set"),
+  "/settings/notifications/test-mail": none("a mail to the user, which changes nothing"),
   // The form names its act itself: notifications.stop or notifications.resume.
   "/settings/notifications/mail": action("notifications.stop"),
   "/settings/users": useCase("users.add"),

@@ -396,6 +396,7 @@ const ACCOUNT: Readonly<Record<string, FormCase>> = {
     shared: { mail_subscriptions: 1 },
     ...{ changes: null, action: "notifications.stop", subject: null },
   },
+  "/settings/notifications/test-mail": { changes: null },
   "/webhooks/test": { fields: { url: "http://127.0.0.1:1024/", type: "webhook.test" }, changes: "webhook_secrets" },
   "/webhooks/secret/show": { changes: null },
   "/settings/service/backup": { changes: null },

@@ -7,7 +7,7 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 23_361,
+  accounts: 23_817,
   blocklist: 60_361,
   bulk: 46_602,
   cli: 45_888,

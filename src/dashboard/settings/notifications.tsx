@@ -1,5 +1,7 @@
 import { z } from "zod";
 import { AppError } from "../../foundation/base/errors.ts";
+import { BoundedMap } from "../../foundation/base/bounded-map.ts";
+import type { Clock } from "../../foundation/base/clock.ts";
 import { SEVERITIES } from "../../foundation/base/severity.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 import type { Notifications } from "../../notifications/settings/store.ts";
@@ -28,11 +30,16 @@ export interface NotificationUseCases {
   readonly rules: UrlPolicy;
   /** Whether the service can send mail. */
   readonly hasMail: boolean;
+  /** Mails a user that mail works, and returns null or why it was not sent; null where the service sends no mail. */
+  readonly sendTestMail: ((email: string) => Promise<string | null>) | null;
+  readonly clock: Clock;
 }
 
 type Settings = ReturnType<Notifications["view"]>;
 
 const PATH = "/settings/notifications";
+const TEST_PAUSE_MS = 30_000;
+const TESTERS_MAX = 1_000;
 const DIGESTS: ReadonlyArray<readonly [string, string]> = [
   ["off", "Off"],
   ["daily", "Every day at 06:00 UTC"],
@@ -60,7 +67,8 @@ const readBody = <S extends z.ZodType>(schema: S, body: unknown): z.output<S> =>
 };
 
 /** Default webhook and recipients, digests, and mail that was stopped. */
-export const createNotificationPages = ({ notifications, rules, hasMail }: NotificationUseCases) => {
+export const createNotificationPages = (useCases: NotificationUseCases) => {
+  const { notifications, rules, hasMail } = useCases;
   const view = ({ caller, mode, user }: Viewer): View => {
     const facts = { settings: notifications.view(caller), hasMail, isTest: mode === "test" };
     const body = <NotificationsPage {...facts} isOwner={user.role === "owner"} />;
@@ -88,6 +96,7 @@ export const createNotificationPages = ({ notifications, rules, hasMail }: Notif
       },
       { rerender: ({ viewer }) => view(viewer) },
     ),
+    createTestAction(useCases),
     formAction(
       { path: `${PATH}/mail`, form: mailForm },
       async ({ viewer, form, done }) => {
@@ -103,6 +112,23 @@ export const createNotificationPages = ({ notifications, rules, hasMail }: Notif
       { rerender: ({ viewer }) => view(viewer) },
     ),
   ];
+};
+
+/** Sends a mail to the user who asks for it, to nobody else, and not more often than every 30 seconds. */
+const createTestAction = ({ sendTestMail, clock }: NotificationUseCases) => {
+  const lastMs = new BoundedMap<string, number>(TESTERS_MAX);
+  return formAction({ path: `${PATH}/test-mail` }, async ({ viewer }) => {
+    const { id, email, isOperator } = viewer.user;
+    if (sendTestMail === null) return redirectTo(viewer, PATH, { bad: "This service does not send mail." });
+    const sinceMs = clock.monotonicMs() - (lastMs.get(id) ?? Number.NEGATIVE_INFINITY);
+    if (sinceMs < TEST_PAUSE_MS)
+      return redirectTo(viewer, PATH, { bad: "A test mail was sent less than 30 seconds ago. Wait a moment." });
+    lastMs.set(id, clock.monotonicMs());
+    const problem = await sendTestMail(email);
+    if (problem === null) return redirectTo(viewer, PATH, { ok: `The relay accepted a test mail to ${email}.` });
+    const why = isOperator ? problem : "The operator of this service can see why by sending one.";
+    return redirectTo(viewer, PATH, { bad: `The test mail was not sent. ${why}` });
+  });
 };
 
 interface PageProps {
@@ -127,7 +153,17 @@ const NotificationsPage = ({ settings, hasMail, isTest, isOwner }: PageProps) =>
         </p>
       </Callout>
     )}
-    <Columns side={!isTest && isOwner && <StopForm />}>
+    <Columns
+      side={
+        !isTest &&
+        isOwner && (
+          <>
+            {hasMail && <TestMailForm />}
+            <StopForm />
+          </>
+        )
+      }
+    >
       {isOwner ? <Defaults {...{ settings, hasMail, isTest }} /> : <DefaultRows settings={settings} />}
       {!isTest && <Stopped stopped={settings.stopped} isOwner={isOwner} />}
     </Columns>
@@ -228,6 +264,15 @@ const ResumeForm = ({ recipient, kind }: { readonly recipient: string; readonly 
       Resume
     </Button>
   </PostForm>
+);
+
+const TestMailForm = () => (
+  <Panel title="Test mail">
+    <PostForm action={`${PATH}/test-mail`} class="form">
+      <p>Sends a mail to your own address, by the relay that alerts use.</p>
+      <Button icon="mail">Send a test mail</Button>
+    </PostForm>
+  </Panel>
 );
 
 const StopForm = () => (

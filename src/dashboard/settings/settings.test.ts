@@ -219,6 +219,44 @@ describe("the account", () => {
   });
 });
 
+describe("a test mail", () => {
+  const MAIL = { NOTIFY_SMTP_URL: "smtp://127.0.0.1:1", NOTIFY_FROM: "postwarden@postwarden.example" };
+
+  test("says why it was not sent, and is sent every 30 seconds at most", async () => {
+    const app = start({ settings: MAIL });
+    const visitor = await signIn(app);
+    expect((await visitor.get("/settings/notifications")).text).toContain("Send a test mail");
+    const sent = await visitor.submit("/settings/notifications/test-mail");
+    expect(sent.text).toContain("The test mail was not sent.");
+    expect((await visitor.submit("/settings/notifications/test-mail")).text).toContain("less than 30 seconds ago");
+    await app.advance(30_000);
+    expect((await visitor.submit("/settings/notifications/test-mail")).text).toContain("The test mail was not sent.");
+  });
+
+  test("is not offered where the service sends no mail", async () => {
+    const visitor = await signIn(start());
+    expect((await visitor.get("/settings/notifications")).text).not.toContain("Send a test mail");
+    expect((await visitor.submit("/settings/notifications/test-mail")).text).toContain("does not send mail");
+  });
+});
+
+describe("the navigation of the settings", () => {
+  test.each([
+    ["an operator", { isOperator: true }, ["Profile", "Users", "Sending identity", "Service"], []],
+    ["an owner", { isOperator: false }, ["Profile", "Users", "Audit log"], ["Sending identity", "Service"]],
+    ["a member", { isOperator: false, role: "member" }, ["Profile", "Account"], ["Users", "API keys", "Service"]],
+  ] as const)("of %s has the pages that the role may open, and marks its own", async (_, user, shown, hidden) => {
+    const visitor = await signIn(start(), { email: "nav@example.com", ...user });
+    const { html } = await visitor.get("/test/settings/notifications");
+    const nav = /<nav class="settings-nav".*?<\/nav>/s.exec(html)?.[0] ?? "";
+    expect(nav).toMatch(/<a href="\/test\/settings\/notifications"[^>]*aria-current="page"/);
+    expect(nav.match(/aria-current/g)).toHaveLength(1);
+    for (const title of shown) expect(nav).toContain(`>${title}</a>`);
+    for (const title of hidden) expect(nav).not.toContain(`>${title}</a>`);
+    expect((await visitor.get("/settings")).html).not.toContain("settings-nav");
+  });
+});
+
 describe("the service", () => {
   test("shows its state, and what the log warned of", async () => {
     const visitor = await signIn(start());

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { Secret, TOTP } from "otpauth";
 import { err, ok } from "../../foundation/base/errors.ts";
 import { createLog } from "../../foundation/base/log.ts";
-import { createCodeAlerts } from "./user-mails.ts";
+import { createCodeAlerts, createTestMail } from "./user-mails.ts";
 import type { Mailer } from "../../foundation/net/mailer.ts";
 import { UserStore } from "../../accounts/user-store.ts";
 import { createApps, type TestApp } from "../../testing/app.ts";
@@ -115,3 +115,14 @@ test.each([
     expect(lines.join()).not.toContain("@example.com");
   },
 );
+
+test("a test mail goes to the user, and a refusal of the relay is returned", async () => {
+  const { mails, mailer } = recording();
+  const deps = { mailer, baseUrl: "https://verify.example" };
+  expect(await createTestMail(deps)?.("ada@example.com")).toBeNull();
+  expect(mails.map(({ to, subject }) => [to, subject])).toEqual([["ada@example.com", "Test mail from Postwarden"]]);
+  expect(mails[0]?.text).toContain("https://verify.example/settings/notifications");
+  const refusing: Mailer = async () => err({ isFinal: true, problem: "550 no" });
+  expect(await createTestMail({ ...deps, mailer: refusing })?.("ada@example.com")).toBe("550 no");
+  expect(createTestMail({ ...deps, mailer: null })).toBeNull();
+});

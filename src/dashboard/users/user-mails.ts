@@ -42,6 +42,36 @@ export const createInvitationMail = ({
   };
 };
 
+/** Mails a user that mail works, and returns null or why it was not sent; null where the service sends no mail. */
+export const createTestMail = ({
+  mailer,
+  baseUrl,
+}: Omit<UserMailDeps, "log">): ((email: string) => Promise<string | null>) | null => {
+  if (mailer === null) return null;
+  return async (email) => {
+    const content = {
+      subject: "Test mail from Postwarden",
+      sections: [
+        {
+          heading: "Mail from Postwarden reaches you",
+          blocks: [
+            line("Alerts, digests and invitations come from the same sender by the same relay."),
+            {
+              kind: "page",
+              text: "Choose who receives alerts",
+              path: "/settings/notifications",
+              place: "Notifications",
+            },
+          ],
+        },
+      ],
+      closing: ["You receive this mail because you have pressed the button for it in the dashboard."],
+    } as const;
+    const sent = await mailer({ to: email, ...composeMail(content, { baseUrl, off: null }) });
+    return sent.ok ? null : sent.error.problem;
+  };
+};
+
 /** Mails the user and the owners that codes are guessed, with every doubling of the number; nobody where the service sends no mail. */
 export const createCodeAlerts = (
   { mailer, log, ...links }: UserMailDeps,

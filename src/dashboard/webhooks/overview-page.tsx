@@ -67,6 +67,8 @@ export const pendingText = (pending: number): string =>
 const conclusionOf = (endpoints: readonly EndpointStatus[]): string => {
   const broken = endpoints.filter(({ state }) => state === "disabled" || state === "failing").length;
   if (endpoints.length === 0) return "No URL is set yet.";
+  if (broken === 0 && endpoints.some(({ state }) => state === "unused"))
+    return endpoints.length === 1 ? "Not tried yet. Send a test event." : "No URL fails; not all were tried yet.";
   if (broken === 0) return endpoints.length === 1 ? "The URL takes its events." : "No URL fails.";
   return broken === 1 ? "One URL does not take its events." : `${broken} URLs do not take their events.`;
 };

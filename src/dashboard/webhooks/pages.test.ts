@@ -44,7 +44,7 @@ describe("the page of webhooks", () => {
     expect(empty.text).toContain("Events can be sent to your own systems");
     const url = "https://example.com/hook";
     const saved = await visitor.submit("/webhooks/default", { webhook_url: url });
-    expect(saved.text).toContain("Every event goes there from now on.");
+    expect(saved.text).toContain("Every event goes there from now on. Send a test event to try it.");
     expect(saved.text).toContain("https://example.com/hook Not used yet all events 0 none in 30 days");
     const wrong = await visitor.post("/webhooks/default", { webhook_url: "ftp://example.com" });
     expect([wrong.status, wrong.html]).toEqual([400, expect.stringContaining("ftp://example.com")]);

@@ -141,7 +141,9 @@ const urlActions = (useCases: WebhookPageUseCases) => {
         const webhookUrl = form.webhook_url === "" ? null : form.webhook_url;
         await notifications.change(ownerOf(viewer), { webhookUrl });
         const ok =
-          webhookUrl === null ? "Removed. Events go to their own URLs only." : "Every event goes there from now on.";
+          webhookUrl === null
+            ? "Removed. Events go to their own URLs only."
+            : "Saved. Every event goes there from now on. Send a test event to try it.";
         return redirectTo(viewer, "/webhooks", { ok });
       },
       { rerender },
