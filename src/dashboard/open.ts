@@ -196,7 +196,7 @@ const dmarcPages = ({ runtime, dmarc, blocklist, notifications }: DashboardSlice
 };
 
 /** The pages of the settings, and the first steps. */
-const settingsPages = (slices: DashboardSlices, { urlOf, linkUrl, retention, readFacts }: PagesOptions) => {
+const settingsPages = (slices: DashboardSlices, { urlOf, linkUrl, brand, retention, readFacts }: PagesOptions) => {
   const { notifications, backups, suppressions, doctor } = slices;
   const { db, clock } = slices.runtime;
   const { store, accounts, keys, audit, ledger, users } = slices.accounts;
@@ -219,7 +219,7 @@ const settingsPages = (slices: DashboardSlices, { urlOf, linkUrl, retention, rea
       subscriptions,
       rules,
       hasMail: mailing !== null,
-      sendTestMail: createTestMail({ mailer: mailing?.mailer ?? null, baseUrl: linkUrl }),
+      sendTestMail: createTestMail({ mailer: mailing?.mailer ?? null, baseUrl: linkUrl, brandName: brand.name }),
       balance: (id) => ledger.balance(id),
       keyNames: (id) => new Map(store.listKeys(id).map((key) => [key.id, key.name])),
       userEmails: () => new Map(users.list().map(({ user }) => [user.id, user.email])),

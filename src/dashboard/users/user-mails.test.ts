@@ -118,7 +118,7 @@ test.each([
 
 test("a test mail goes to the user, and a refusal of the relay is returned", async () => {
   const { mails, mailer } = recording();
-  const deps = { mailer, baseUrl: "https://verify.example" };
+  const deps = { mailer, baseUrl: "https://verify.example", brandName: "Postwarden" };
   expect(await createTestMail(deps)?.("ada@example.com")).toBeNull();
   expect(mails.map(({ to, subject }) => [to, subject])).toEqual([["ada@example.com", "Test mail from Postwarden"]]);
   expect(mails[0]?.text).toContain("https://verify.example/settings/notifications");

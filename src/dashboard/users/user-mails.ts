@@ -46,14 +46,15 @@ export const createInvitationMail = ({
 export const createTestMail = ({
   mailer,
   baseUrl,
+  brandName,
 }: Omit<UserMailDeps, "log">): ((email: string) => Promise<string | null>) | null => {
   if (mailer === null) return null;
   return async (email) => {
     const content = {
-      subject: "Test mail from Postwarden",
+      subject: `Test mail from ${brandName}`,
       sections: [
         {
-          heading: "Mail from Postwarden reaches you",
+          heading: `Mail from ${brandName} reaches you`,
           blocks: [
             line("Alerts, digests and invitations come from the same sender by the same relay."),
             {
@@ -67,7 +68,7 @@ export const createTestMail = ({
       ],
       closing: ["You receive this mail because you have pressed the button for it in the dashboard."],
     } as const;
-    const sent = await mailer({ to: email, ...composeMail(content, { baseUrl, off: null }) });
+    const sent = await mailer({ to: email, ...composeMail(content, { baseUrl, brandName, off: null }) });
     return sent.ok ? null : sent.error.problem;
   };
 };
