@@ -1,5 +1,4 @@
 import { and, asc, eq, gt, isNull, or, sql } from "drizzle-orm";
-import type { Owner } from "../foundation/base/secrets.ts";
 import type { Db, Tx } from "../foundation/db/open.ts";
 import { accounts, apiKeys, keySecrets } from "../foundation/db/schema.ts";
 import { statements } from "../foundation/db/statements.ts";
@@ -114,42 +113,5 @@ export class AccountStore {
   findCredential(hash: string): Credential | undefined {
     const stored = this.#statements.findCredential.get(hash);
     return stored === null ? undefined : { ...stored, scopes: JSON.parse(stored.scopes) };
-  }
-}
-
-/** What an account and mode has used already. */
-export interface FirstSteps {
-  readonly hasKey: boolean;
-  readonly hasVerified: boolean;
-  readonly hasList: boolean;
-  readonly hasDomain: boolean;
-  readonly hasTarget: boolean;
-}
-
-const FIRST_STEPS = `SELECT
-  EXISTS (SELECT 1 FROM api_keys WHERE account_id = $account AND mode = $mode AND revoked_at_ms IS NULL) AS hasKey,
-  EXISTS (SELECT 1 FROM verifications WHERE account_id = $account AND mode = $mode) AS hasVerified,
-  EXISTS (SELECT 1 FROM bulk_jobs WHERE account_id = $account AND mode = $mode) AS hasList,
-  EXISTS (SELECT 1 FROM dmarc_domains WHERE account_id = $account AND mode = $mode AND deleted_at_ms IS NULL) AS hasDomain,
-  EXISTS (SELECT 1 FROM blocklist_targets WHERE account_id = $account AND mode = $mode) AS hasTarget`;
-
-type StepsRow = Readonly<Record<keyof FirstSteps, 0 | 1>>;
-
-/** Which parts of the product an account uses, for the page of first steps. */
-export class FirstStepsStore {
-  constructor(private readonly db: Db) {}
-
-  find({ accountId, mode }: Owner): FirstSteps {
-    const row = this.db.sqlite
-      .query<StepsRow, { account: string; mode: string }>(FIRST_STEPS)
-      .get({ account: accountId, mode });
-    const has = (step: keyof FirstSteps) => row?.[step] === 1;
-    return {
-      hasKey: has("hasKey"),
-      hasVerified: has("hasVerified"),
-      hasList: has("hasList"),
-      hasDomain: has("hasDomain"),
-      hasTarget: has("hasTarget"),
-    };
   }
 }

@@ -7,7 +7,7 @@ import { parseAddress } from "../foundation/mail/address.ts";
 import { type Result, err } from "../foundation/base/errors.ts";
 
 /** A row with its secrets; `User` is what leaves the slice. */
-export type UserRecord = Readonly<typeof users.$inferSelect>;
+export type UserRecord = Readonly<Omit<typeof users.$inferSelect, "hiddenSteps">>;
 
 export type UserRole = UserRecord["role"];
 

@@ -49,6 +49,11 @@ export interface ListStatus {
   readonly targets: number;
 }
 
+/** How a list in use responded to its own test: the worst of its kinds. */
+export interface TestedList extends Pick<ListHealth, "state" | "reason" | "remedy"> {
+  readonly name: string;
+}
+
 /** The queries that monitoring `addresses` takes. */
 export interface CheckCost {
   readonly addresses: number;
@@ -86,6 +91,21 @@ export class ListStatuses {
     return this.deps.catalogue[owner.mode]
       .map((list) => this.#statusOf(owner, list, { counts, used }))
       .toSorted((a, b) => Number(b.isEnabled) - Number(a.isEnabled) || rankOf(a) - rankOf(b) || b.targets - a.targets);
+  }
+
+  /** The tests of the lists in use; null before the first. */
+  tested(): readonly TestedList[] | null {
+    const { catalogue, health } = this.deps;
+    const tested = catalogue.live
+      .filter(isEnabled)
+      .map((list) => ({ list, known: list.kinds.map((kind) => health.of(list, kind)) }));
+    if (!tested.some(({ known }) => known.some(({ testedAtMs }) => testedAtMs !== null))) return null;
+    return tested.flatMap(({ list, known }) => {
+      const worst = STATES.map((state) => known.find((one) => one.state === state)).find((one) => one !== undefined);
+      return worst === undefined
+        ? []
+        : [{ name: list.name, state: worst.state, reason: worst.reason, remedy: worst.remedy }];
+    });
   }
 
   /** Throws `not_found` for an id that is not in the catalogue. */

@@ -16,6 +16,7 @@ interface Stored {
   readonly ago: number;
   readonly listed?: readonly string[];
   readonly clean?: readonly string[];
+  readonly added?: readonly string[];
   readonly results?: ReadonlyArray<{ readonly list: string; readonly outcome: string; readonly reason?: string }>;
   readonly isOld?: true;
   readonly isChange?: true;
@@ -31,10 +32,10 @@ const historyOf = (stored: readonly Stored[]) => {
     }))
     .toReversed();
   const bodies = new Map(
-    stored.map(({ listed = [], clean = ["spamhaus-zen", "spamcop"], results = [], isOld }, at) => [
+    stored.map(({ listed = [], clean = ["spamhaus-zen", "spamcop"], added = [], results = [], isOld }, at) => [
       `c${at}`,
       JSON.stringify({
-        ...{ listed_on: listed, counts: { not_listed: clean.length } },
+        ...{ listed_on: listed, added, counts: { not_listed: clean.length } },
         ...(isOld === true ? {} : { not_listed: clean }),
         results: results.map((one) => ({ reason: null, remedy: null, ...one })),
       }),
@@ -96,11 +97,69 @@ describe("a timeline", () => {
         ["clean", 2, 0],
       ],
     ],
+    [
+      "is one listing through a pause in checking",
+      [
+        { ago: 70, listed: ["spamcop"], added: ["spamcop"], clean: [], isChange: true },
+        { ago: 64, listed: ["spamcop"], clean: [] },
+        { ago: 10, listed: ["spamcop"], clean: [] },
+      ],
+      [
+        ["listed", 70, 64],
+        ["bridged", 64, 10],
+        ["listed", 10, 0],
+      ],
+    ],
+    [
+      "is not one listing when the check after the pause found a new one",
+      [
+        { ago: 64, listed: ["spamcop"], clean: [] },
+        { ago: 10, listed: ["spamcop"], added: ["spamcop"], clean: [] },
+      ],
+      [
+        ["listed", 64, 64],
+        ["listed", 10, 0],
+      ],
+    ],
+    [
+      "is not bridged where it was not listed before or after the pause",
+      [{ ago: 64 }, { ago: 10, listed: ["spamcop"], added: ["spamcop"], clean: [] }],
+      [
+        ["clean", 64, 64],
+        ["listed", 10, 0],
+      ],
+    ],
     ["a muted listing is nothing", [{ ago: 2, clean: [], results: [{ list: "spamcop", outcome: "listed" }] }], []],
     ["believes checks of older versions", [{ ago: 6, isOld: true }], [["clean", 6, 0]]],
     ["older checks without a response say nothing", [{ ago: 6, isOld: true, clean: [] }], []],
   ])("%s", (_, stored, expected) => {
     expect(spansOf("spamcop", stored)).toEqual(expected as never);
+  });
+
+  test.each<[string, readonly Stored[], number]>([
+    ["never", [{ ago: 6 }], 0],
+    [
+      "once, through two pauses",
+      [
+        { ago: 100, listed: ["spamcop"], added: ["spamcop"], clean: [], isChange: true },
+        { ago: 60, listed: ["spamcop"], clean: [] },
+        { ago: 10, listed: ["spamcop"], clean: [] },
+      ],
+      1,
+    ],
+    ["once, since before the first check", [{ ago: 6, listed: ["spamcop"], clean: [] }], 1],
+    [
+      "twice, with a delisting between",
+      [
+        { ago: 9, listed: ["spamcop"], added: ["spamcop"], clean: [], isChange: true },
+        { ago: 8, isChange: true },
+        { ago: 7, listed: ["spamcop"], added: ["spamcop"], clean: [], isChange: true },
+      ],
+      2,
+    ],
+  ])("counts listings by their changes: %s", (_, stored, expected) => {
+    const [timeline] = timelinesOf(stored).filter(({ list }) => list === "spamcop");
+    expect(timeline?.listings).toBe(expected);
   });
 
   test("names the lists of this kind of target, listed ones first, unknown ones with the reason", () => {

@@ -192,9 +192,9 @@ const addedBefore = (all: readonly Change[], at: number) => {
 export const LIST_STATES = ["listed", "unknown", "clean", "none"] as const;
 type ListState = (typeof LIST_STATES)[number];
 
-/** A time during which the state did not change, from check to check. */
+/** A time during which the state did not change, from check to check; `bridged`: nothing was checked, and it was listed before and after. */
 export interface ListSpan {
-  readonly state: Exclude<ListState, "none">;
+  readonly state: Exclude<ListState, "none"> | "bridged";
   readonly fromMs: number;
   readonly toMs: number;
 }
@@ -211,6 +211,8 @@ export interface ListTimeline {
   readonly remedy: string | null;
   /** Oldest first, with gaps where nothing was checked. */
   readonly spans: readonly ListSpan[];
+  /** How many times it listed the target in this time, by the changes that checks found; a pause in checking ends no listing. */
+  readonly listings: number;
 }
 
 export const TIMELINE_DAYS = 90;
@@ -226,6 +228,7 @@ const CHANGES_MAX = 500;
 /** The part of a stored check that a timeline needs. */
 const bodySchema = z.object({
   listed_on: z.array(z.string()),
+  added: z.array(z.string()).default([]),
   counts: z.object({ not_listed: z.number() }),
   not_listed: z.array(z.string()).optional(),
   results: z.array(z.object({ list: z.string(), outcome: z.string() })),
@@ -254,6 +257,8 @@ interface Sample {
   readonly atMs: number;
   /** The state on a list, by the id of the list. */
   readonly stateOn: (listId: string) => ListState;
+  /** How many listings of a list are new since the check before. */
+  readonly addedBy: (listId: string) => number;
 }
 
 /** Each list with its states since the first check that was read, the lists that need a look first. */
@@ -275,7 +280,7 @@ export const buildTimelines = ({
   const listOf = new Map(lists.flatMap(({ id, codes }) => codes.map((code) => [code.id, id] as const)));
   const samples = heads.toReversed().flatMap(({ id, finishedAtMs }): Sample[] => {
     const body = bodies.get(id);
-    return body === undefined ? [] : [{ atMs: finishedAtMs, stateOn: statesIn(body, listOf) }];
+    return body === undefined ? [] : [{ atMs: finishedAtMs, ...sampleIn(body, listOf) }];
   });
   const newest = heads[0] === undefined ? undefined : bodies.get(heads[0].id);
   const reasons = newest === undefined ? [] : reasonSchema.parse(JSON.parse(newest)).results;
@@ -287,11 +292,12 @@ export const buildTimelines = ({
   return lists
     .filter(({ kinds }) => kinds.includes(target.kind))
     .map((list) => {
-      const { spans, now } = timelineOf(list.id, stretches);
+      const { spans, now, listings } = timelineOf(list.id, stretches);
       const { reason = null, remedy = null } =
         (now === "unknown" ? reasons.find((result) => result.list === list.id) : undefined) ?? {};
       const isMuted = target.mutedLists.includes(list.id);
-      return { list: list.id, name: list.name, severity: severityOf(list), now, isMuted, reason, remedy, spans };
+      const facts = { list: list.id, name: list.name, severity: severityOf(list) };
+      return { ...facts, now, isMuted, reason, remedy, spans, listings };
     })
     .toSorted((a, b) => LIST_STATES.indexOf(a.now) - LIST_STATES.indexOf(b.now) || listedMs(b) - listedMs(a));
 };
@@ -318,27 +324,42 @@ const stretchesOf = (timesMs: readonly number[], nowMs: number) => {
 };
 
 /** What a check found out about each list. A listing stands while its list does not respond. */
-const statesIn = (text: string, listOf: ReadonlyMap<string, string>): Sample["stateOn"] => {
-  const { listed_on, counts, not_listed, results } = bodySchema.parse(JSON.parse(text));
+const sampleIn = (text: string, listOf: ReadonlyMap<string, string>): Omit<Sample, "atMs"> => {
+  const { listed_on, added, counts, not_listed, results } = bodySchema.parse(JSON.parse(text));
   const otherwise = not_listed === undefined && counts.not_listed > 0 ? "clean" : "none";
   const states = new Map<string, ListState>(not_listed?.map((id) => [id, "clean"]));
   // Listed without being in `listed_on`: the listing is muted.
   for (const { list, outcome } of results) states.set(list, outcome === "listed" ? "none" : "unknown");
   for (const listing of listed_on) states.set(listOf.get(listing) ?? "", "listed");
-  return (id) => states.get(id) ?? otherwise;
+  return {
+    stateOn: (id) => states.get(id) ?? otherwise,
+    addedBy: (id) => added.filter((listing) => listOf.get(listing) === id).length,
+  };
 };
 
-const timelineOf = (listId: string, stretches: readonly Stretch[]): Pick<ListTimeline, "now" | "spans"> => {
+const timelineOf = (
+  listId: string,
+  stretches: readonly Stretch[],
+): Pick<ListTimeline, "now" | "spans" | "listings"> => {
   const spans: Array<{ state: ListSpan["state"]; fromMs: number; toMs: number }> = [];
+  let before: ListState = "none";
+  let listings = 0;
   for (const { samples, toMs: endMs } of stretches) {
-    for (const [at, { atMs, stateOn }] of samples.entries()) {
+    for (const [at, { atMs, stateOn, addedBy }] of samples.entries()) {
       const state = stateOn(listId);
       const toMs = samples[at + 1]?.atMs ?? endMs;
       const last = spans.at(-1);
+      const isSame = before === "listed" && state === "listed" && addedBy(listId) === 0;
+      // What was listed before the first check has no change.
+      listings += Math.max(addedBy(listId), spans.length === 0 && state === "listed" ? 1 : 0);
+      before = state;
       if (state === "none") continue;
       if (last?.state === state && last.toMs === atMs) last.toMs = toMs;
-      else spans.push({ state, fromMs: atMs, toMs });
+      else {
+        if (isSame && last !== undefined) spans.push({ state: "bridged", fromMs: last.toMs, toMs: atMs });
+        spans.push({ state, fromMs: atMs, toMs });
+      }
     }
   }
-  return { now: stretches.at(-1)?.samples.at(-1)?.stateOn(listId) ?? "none", spans };
+  return { now: stretches.at(-1)?.samples.at(-1)?.stateOn(listId) ?? "none", spans, listings };
 };

@@ -53,6 +53,14 @@ export interface ListedOnCount {
   readonly count: number;
 }
 
+/** Changes since a time. */
+export interface ChangeCounts {
+  readonly listed: number;
+  readonly delisted: number;
+  /** False if there were too many events to look at all of them. */
+  readonly isComplete: boolean;
+}
+
 const listedOnSchema = z.array(z.string());
 
 type Value = string | number;
@@ -184,6 +192,19 @@ export class TargetTableStore {
       .map(({ listedOn, count }) => ({ listedOn: listedOnSchema.parse(JSON.parse(listedOn)), count }));
   }
 
+  /** The changes since a time among the newest `looks` events of every type. */
+  countChanges({ accountId, mode }: Owner, sinceMs: number, looks: number): ChangeCounts {
+    const row = this.db.sqlite
+      .query<Omit<ChangeCounts, "isComplete"> & { readonly isComplete: 0 | 1 }, [string, string, number, number]>(
+        `SELECT coalesce(sum(type = 'blacklist.listed' AND created_at_ms >= ?4), 0) listed,
+          coalesce(sum(type = 'blacklist.delisted' AND created_at_ms >= ?4), 0) delisted,
+          count(*) < ?3 OR min(created_at_ms) < ?4 isComplete
+          FROM (SELECT type, created_at_ms FROM outbox WHERE account_id = ?1 AND mode = ?2 ORDER BY id DESC LIMIT ?3)`,
+      )
+      .get(accountId, mode, looks, sinceMs);
+    return { listed: row?.listed ?? 0, delisted: row?.delisted ?? 0, isComplete: row?.isComplete !== 0 };
+  }
+
   /** The labels in use, each once, sorted. */
   labels({ accountId, mode }: Owner, limit: number): string[] {
     return this.db.sqlite
@@ -239,6 +260,8 @@ export interface TargetTablePage {
 /** Rows examined in one step: some milliseconds. */
 const STEP = 5_000;
 const LABELS_MAX = 500;
+/** Events that are counted for a page. */
+const COUNTED_MAX = 1_000;
 
 /** The state of a target as a person is shown it. */
 export const stateOfTarget = ({
@@ -291,6 +314,11 @@ export class TargetTable {
       yield this.deps.targets.targetsById(found.slice(from, from + atOnce).map(({ id }) => id));
       await nextTurn();
     }
+  }
+
+  /** Listings and delistings since a time, among the newest 1,000 events. */
+  changeCounts(owner: Owner, sinceMs: number): ChangeCounts {
+    return this.deps.store.countChanges(owner, sinceMs, COUNTED_MAX);
   }
 
   /** The labels in use, for a filter: at most 500. */

@@ -17,7 +17,7 @@ import type { PausedReason } from "../verify/smtp/outages.ts";
 /** Rows looked at in one step of a walk: a few milliseconds. */
 const ROWS_PER_STEP = 5_000;
 const JOBS_PER_STEP = 1_000;
-/** The newest jobs, among which failed ones are looked for. */
+/** The newest jobs, among which failed and completed ones are looked for. */
 const NEWEST_JOBS = 100;
 
 /** Which rows of a list a page shows. */
@@ -181,6 +181,11 @@ export class JobQueries {
       addresses: { total: job.addressesTotal, finished: job.addressesFinished },
       secondsLeft: runner.forecast(job).secondsLeft,
     }));
+  }
+
+  /** How many of the newest 100 lists were completed since a time. */
+  completedSince(owner: JobOwner, sinceMs: number): number {
+    return this.deps.jobs.countCompleted(owner, sinceMs, NEWEST_JOBS);
   }
 
   /** Open problems of the lists of an account. */

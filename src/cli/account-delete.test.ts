@@ -29,7 +29,7 @@ interface Column {
 
 const FIXED: Readonly<Record<string, string | number>> = {
   ...{ mode: "live", recipients: "[]", alerts: "{}", alert_thresholds: "{}", source_rules: "[]", findings: "[]" },
-  ...{ bulk_senders: "[]", tags: "[]" },
+  ...{ bulk_senders: "[]", tags: "[]", hidden_steps: "[]" },
 };
 const STATUS: Readonly<Record<string, string>> = {
   ...{ verifications: "pending", bulk_jobs: "completed", dmarc_ingestions: "done", dmarc_domains: "active" },

@@ -6,7 +6,7 @@ import { examineServer } from "../service/examination.ts";
 import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import { openReceiver } from "../dmarc/reports/open.ts";
 import { createApplications } from "../service/applications.ts";
-import { Service } from "../service/compose.ts";
+import { Service, type ServiceOptions } from "../service/compose.ts";
 import {
   baseUrlOf,
   type Config,
@@ -134,7 +134,7 @@ const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> =
   const baseUrl = baseUrlOf(config, config.port);
   const logo = await openLogo(config);
   const composed = { config, db, log, platform, freshResolver, baseUrl, logo, commands: options.allCommands };
-  const examine = () => examineServer(config, db.path);
+  const examine: ServiceOptions["examine"] = (testedLists) => examineServer(config, db.path, testedLists);
   const serviceOptions = { ...composed, examine, problems: () => options.problems.list() };
   const service = new Service(serviceOptions);
   await service.bulk.jobs.recover();

@@ -5,6 +5,7 @@ import { WithSettingsNav } from "./components/settings-nav.tsx";
 import { Button, PostForm } from "./components/form.tsx";
 import {
   type Section,
+  type SectionCount,
   usePage,
   type View,
   type Viewer,
@@ -99,7 +100,7 @@ export interface FrameFacts {
   /** Available credits. */
   readonly credits: number;
   /** What needs attention, by section. */
-  readonly attention: Partial<Readonly<Record<Section, number>>>;
+  readonly attention: Partial<Readonly<Record<Section, SectionCount>>>;
 }
 
 export interface FrameProps {
@@ -259,14 +260,14 @@ const Navigation = ({ view, viewer, facts, theme, help }: FrameProps & { readonl
       <nav aria-label="Sections">
         <ul>
           {SECTIONS.filter(([, , path]) => mayOpen(path)).map(([section, title, path, icon]) => {
-            const count = facts?.attention[section] ?? 0;
+            const { count = 0, isUrgent = false } = facts?.attention[section] ?? {};
             return (
               <li key={section}>
                 <Link href={path} isCurrent={section === view.section}>
                   <Icon name={icon} />
                   <span>{title}</span>
                   {count > 0 && (
-                    <span class="count">
+                    <span class={isUrgent ? "count urgent" : "count"}>
                       {count > 99 ? "99+" : count}
                       <span class="unseen">{count === 1 ? " needs attention" : " need attention"}</span>
                     </span>

@@ -1,4 +1,4 @@
-import { FirstStepsStore } from "../accounts/store.ts";
+import { FirstStepsStore } from "../accounts/first-steps-store.ts";
 import type { AuditLog } from "../accounts/audit-store.ts";
 import type { AccountsSlice, UsageSlice } from "../accounts/open.ts";
 import { OwnKeys } from "../accounts/keys.ts";
@@ -9,6 +9,7 @@ import type { BulkSlice } from "../bulk/open.ts";
 import type { DmarcSlice } from "../dmarc/open.ts";
 import { SourceSearch } from "../dmarc/insight/queries/source-search.ts";
 import { DmarcReaders } from "../dmarc/readers.ts";
+import type { MachineAcknowledgements } from "../doctor/acknowledgements.ts";
 import type { Doctor } from "../doctor/doctor.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { UrlOfRequest } from "../foundation/http/request-target.ts";
@@ -17,8 +18,9 @@ import type { NotificationsSlice } from "../notifications/open.ts";
 import type { VerifySlice } from "../verify/open.ts";
 import { createBlocklistPages } from "./blocklists/pages.tsx";
 import { createDomainPages, createDmarcReportPages } from "./dmarc/pages.tsx";
-import { AttentionBoard, type AttentionSource, operatorSource } from "./home/attention-board.ts";
-import { createHomePages } from "./home/pages.tsx";
+import { FirstSteps } from "./first-steps.ts";
+import { AttentionBoard, type AttentionSource, operatorSources, type PartFinding } from "./home/attention-board.ts";
+import { createHomePages, type HomeUseCases } from "./home/pages.tsx";
 import { createListPages } from "./lists/pages.tsx";
 import type { Brand } from "./logo.ts";
 import { PREFERENCES } from "./frame.tsx";
@@ -38,6 +40,7 @@ import { createCodeAlerts, createInvitationMail, createTestMail } from "./users/
 import { createVerifyPages } from "./verify/pages.tsx";
 import { createWebhookPages } from "./webhooks/pages.tsx";
 import { createWelcomePages } from "./welcome/pages.tsx";
+import type { ReportMailUseCases } from "./welcome/report-mail.tsx";
 
 /** What the pages show and change. */
 export interface DashboardSlices {
@@ -51,11 +54,12 @@ export interface DashboardSlices {
   readonly bulk: BulkSlice;
   readonly dmarc: DmarcSlice;
   readonly doctor: Doctor;
+  readonly machine: MachineAcknowledgements;
   /** Null where no backups are scheduled. */
-  readonly backups: { request(): void } | null;
+  readonly backups: { request(): void; readonly stored: readonly unknown[] } | null;
   readonly readiness: { check(): { readonly reasons: readonly string[] } };
   /** What an operator must look at. */
-  findings(): readonly string[];
+  findings(): readonly PartFinding[];
 }
 
 export interface PagesOptions {
@@ -71,6 +75,7 @@ export interface PagesOptions {
   readonly readFacts: () => ServiceFacts;
   readonly hasManual: boolean;
   readonly brand: Brand;
+  readonly reportMail: ReportMailUseCases["reportMail"];
 }
 
 /** The dashboard with all its pages. */
@@ -83,7 +88,8 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
   const { mailing, rules } = notifications.outbound;
   const userMail = { mailer: mailing?.mailer ?? null, baseUrl: linkUrl, brandName: options.brand.name, log };
   accounts.sessions.onCodesGuessed(createCodeAlerts(userMail, guessedCodes));
-  const board = new AttentionBoard(clock, [...attentionSources(slices), operatorSource(operatorFacts(slices))]);
+  const board = new AttentionBoard(clock, [...attentionSources(slices), ...operatorSources(operatorFacts(slices))]);
+  const steps = openFirstSteps(slices, options);
   const people = { ...accounts, accounts: store, clock, baseUrl: linkUrl, urlOf: options.urlOf, clientAddress };
   const starterName = (keyId: string): string => nameOf(keyId) ?? "a user or key that was removed";
   return new Dashboard({
@@ -98,19 +104,11 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
     findSession: createSessionFinder(accounts),
     routes: [
       ...PREFERENCES,
-      ...createHomePages({
-        clock,
-        board,
-        usage: usage.usage,
-        history: verification.history,
-        targets: ({ caller }) => blocklist.attention(caller).figures,
-        mailInName: ({ caller }) => slices.dmarc.overview.mailInName(caller),
-        runningLists: ({ caller }) => bulk.queries.running(caller),
-      }),
+      ...createHomePages(homeUseCases(slices, { board, steps })),
       ...createBlocklistPages({ ...blocklist, rules, clock }),
       ...createListPages({ bulk: bulk.jobs, queries: bulk.queries, starterName }, clock),
       ...dmarcPages(slices, options),
-      ...createSignInPages(people),
+      ...createSignInPages({ ...people, onFirstUser: () => void slices.doctor.start() }),
       ...createProfilePages(people),
       ...createUserPages({ ...people, mail: createInvitationMail(userMail) }),
       ...createSearchPages(openSearch(slices)),
@@ -123,6 +121,7 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
       }),
       ...createVerifyPages({ ...verification, guard, clock, nameOf, keysOf: (id) => store.listKeys(id) }),
       ...settingsPages(slices, options),
+      ...createWelcomePages({ steps, clock, doctor: slices.doctor, reportMail: options.reportMail }),
     ].map(withRole),
     frameFacts: (viewer) => ({
       credits: credits.live.balance(viewer.account.id).available,
@@ -168,7 +167,7 @@ const openSearch = ({ runtime, verification, bulk, blocklist, dmarc }: Dashboard
 };
 
 const operatorFacts = (slices: DashboardSlices) => () => ({
-  examination: slices.doctor.latestFindings(),
+  machine: slices.machine.state(),
   blockers: slices.readiness.check().reasons,
   findings: slices.findings(),
 });
@@ -195,14 +194,44 @@ const dmarcPages = ({ runtime, dmarc, blocklist, notifications }: DashboardSlice
   return [...createDomainPages(useCases), ...createDmarcReportPages(useCases)];
 };
 
-/** The pages of the settings, and the first steps. */
+const homeUseCases = (
+  { runtime, accounts, usage, verification, bulk, blocklist, dmarc, machine }: DashboardSlices,
+  given: Pick<HomeUseCases, "board" | "steps">,
+): HomeUseCases => ({
+  ...given,
+  clock: runtime.clock,
+  usage: usage.usage,
+  history: verification.history,
+  nameOf: accounts.callerName,
+  machine,
+  targets: ({ caller }) => blocklist.table.figures(caller),
+  mailInName: ({ caller }) => dmarc.overview.mailInName(caller),
+  runningLists: ({ caller }) => bulk.queries.running(caller),
+  completedLists: ({ caller }, sinceMs) => bulk.queries.completedSince(caller, sinceMs),
+  listingChanges: ({ caller }, sinceMs) => blocklist.table.changeCounts(caller, sinceMs),
+  alertChanges: ({ caller }, sinceMs) => dmarc.overview.alertChanges(caller, sinceMs),
+});
+
+/** The first steps of users, by what the account and the service have. */
+const openFirstSteps = (slices: DashboardSlices, { linkUrl }: PagesOptions): FirstSteps => {
+  const { runtime, notifications, dmarc, machine, backups } = slices;
+  return new FirstSteps(runtime.db, {
+    store: new FirstStepsStore(runtime.db),
+    setUp: ({ caller }) => ({
+      machine: machine.state(),
+      hasMail: notifications.outbound.mailing !== null,
+      hasReportMail: dmarc.domains.destination(caller).reportHost !== null,
+      hasBackup: backups !== null && backups.stored.length > 0,
+      hasBaseUrl: linkUrl !== null,
+    }),
+  });
+};
+
 const settingsPages = (slices: DashboardSlices, { urlOf, linkUrl, brand, retention, readFacts }: PagesOptions) => {
   const { notifications, backups, suppressions, doctor } = slices;
-  const { db, clock } = slices.runtime;
+  const { clock } = slices.runtime;
   const { store, accounts, keys, audit, ledger, users } = slices.accounts;
   const { subscriptions, mailing, rules } = notifications.outbound;
-  const ownKeys = new OwnKeys(store, keys);
-  const steps = new FirstStepsStore(db);
   return [
     ...createSettingsPages({
       clock,
@@ -214,7 +243,7 @@ const settingsPages = (slices: DashboardSlices, { urlOf, linkUrl, brand, retenti
       audit,
       retention,
       readFacts,
-      keys: ownKeys,
+      keys: new OwnKeys(store, keys),
       notifications: notifications.settings,
       subscriptions,
       rules,
@@ -227,7 +256,6 @@ const settingsPages = (slices: DashboardSlices, { urlOf, linkUrl, brand, retenti
       accountName: (id) => store.findAccount(id)?.name ?? "",
       requestBackup: backups === null ? null : () => backups.request(),
     }),
-    ...createWelcomePages({ keys: ownKeys, urlOf, doctor, findSteps: (owner) => steps.find(owner) }),
   ];
 };
 

@@ -75,6 +75,8 @@ const MEMBER_FORMS = {
   "/blocklists/:id/listings/:listing/note": action("targets.note"),
   "/blocklists/:id/listings/:listing/requested": action("targets.delisting-requested"),
   "/blocklists/:id/listings/:listing/acknowledged": action("targets.acknowledge"),
+  "/welcome/hide": action("users.first-steps"),
+  "/welcome/show": action("users.first-steps"),
   "/blocklists/lists/:list/test": none("one query of a list, which changes nothing"),
 } as const;
 
@@ -114,7 +116,6 @@ const OWNER_FORMS = {
   "/settings/users/:id/role": useCase("users.role"),
   "/settings/users/:id/remove": useCase("users.remove"),
   "/settings/users/:id/reset": useCase("users.reset"),
-  "/welcome/keys": useCase("keys.create"),
 } as const;
 
 const OPERATOR_FORMS = {
@@ -125,6 +126,9 @@ const OPERATOR_FORMS = {
   "/settings/suppressions": action("suppress.add"),
   "/settings/suppressions/remove": action("suppress.remove"),
   "/welcome/check": action("doctor.run"),
+  "/welcome/report-mail": none("two DNS queries, which change nothing"),
+  "/machine/:warning/acknowledge": action("doctor.acknowledge"),
+  "/machine/:warning/withdraw": action("doctor.withdraw"),
 } as const;
 
 /** What each role may do. The pages, the forms and the guide follow this table; an operator is a member or an owner, too. */
@@ -160,9 +164,15 @@ export const ROLES: readonly RoleRules[] = [
   },
   {
     role: "operator",
-    may: "also see and change what concerns the whole service: suppression list, sending identity, backups, service page, credits and plan of the account",
+    may: "also see and change what concerns the whole service: suppression list, sending identity and its warnings, report mail, backups, service page, credits and plan of the account",
     forms: OPERATOR_FORMS,
-    pages: ["/settings/sender", "/settings/service", "/settings/suppressions", "/settings/suppressions.csv"],
+    pages: [
+      "/settings/sender",
+      "/settings/service",
+      "/settings/suppressions",
+      "/settings/suppressions.csv",
+      "/welcome/report-mail",
+    ],
   },
 ];
 

@@ -178,7 +178,7 @@ const createApp = (brand: Brand = { name: "Postwarden", logo: null }) => {
       if (token === "broken") throw Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" });
       return SESSIONS.get(token);
     },
-    frameFacts: () => ({ credits: 1234, attention: { dmarc: 3 } }),
+    frameFacts: () => ({ credits: 1234, attention: { dmarc: { count: 3, isUrgent: true } } }),
     clientAddress: () => null,
   });
   const application = createApplication({

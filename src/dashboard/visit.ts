@@ -97,6 +97,12 @@ export const csrfOfQuery = (request: Request): string | null => parametersOf(req
 /** The sections of the navigation. */
 export type Section = "home" | "verify" | "lists" | "dmarc" | "blocklists" | "usage" | "webhooks" | "settings";
 
+/** How many things need attention in a section, and whether one of them is a failure. */
+export interface SectionCount {
+  readonly count: number;
+  readonly isUrgent: boolean;
+}
+
 export type Role = "owner" | "member" | "viewer";
 
 /** Who is signed in, and where: the account and the mode of the page. */

@@ -39,9 +39,22 @@ test("each DNS server is judged by itself", async () => {
   const refusing = await startDnsServer((query) => encodeResponse(query, { rcode: 5 }));
   const only = lists.filter(({ id }) => id === "spamcop");
   const servers = [answering.server, refusing.server];
-  const found = await checkBlocklistsThrough(only, { servers, clock: systemClock });
+  const found = await checkBlocklistsThrough(only, { servers, clock: systemClock, tested: null });
   answering.stop();
   refusing.stop();
   expect(found.map(({ state }) => state)).toEqual(["ok", "warn"]);
   expect(found[1]?.message).toStartWith(`Through 127.0.0.1:${refusing.server.port}: None of 1 lists`);
+});
+
+test("the service counts what its own tests found, as its pages do", async () => {
+  const healthy = { state: "healthy", reason: null, remedy: null } as const;
+  const tested = [
+    { name: "A", ...healthy },
+    { name: "B", state: "unknown", reason: null, remedy: null },
+    { name: "C", state: "refused", reason: "It refuses public resolvers.", remedy: "Use your own." },
+  ] as const;
+  const found = await checkBlocklistsThrough([], { servers: [], clock: systemClock, tested });
+  expect(found.map(({ state, message }) => [state, message])).toEqual([
+    ["warn", "1 of 3 lists are not usable. C: It refuses public resolvers. Use your own."],
+  ]);
 });

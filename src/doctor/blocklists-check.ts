@@ -1,4 +1,5 @@
-import { ListClient, type ListFinding, judgePositive, noPacing } from "../blocklist/lists/list-client.ts";
+import type { TestedList } from "../blocklist/list-status.ts";
+import { ListClient, judgePositive, noPacing } from "../blocklist/lists/list-client.ts";
 import type { Blocklist } from "../blocklist/lists/blocklist.ts";
 import { literalName } from "../blocklist/lists/query-name.ts";
 import type { Clock } from "../foundation/base/clock.ts";
@@ -10,40 +11,37 @@ import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 const blocklistsCheck = doctorFindings("blocklists", "Blocklists through this resolver", "sender-reputation#resolver");
 
 const NAMED_MAX = 3;
+const UNSENT = { state: "unreachable", reason: "The query could not be sent.", remedy: null } as const;
 
 /** What a list responds for its first test point through this resolver; null for a list without test points. */
-const queryTestEntry = async (list: Blocklist, resolver: DnsResolver) => {
+const queryTestEntry = async (list: Blocklist, resolver: DnsResolver): Promise<TestedList | null> => {
   const client = new ListClient(resolver, noPacing);
   for (const kind of list.kinds) {
     const point = list.testPoints[kind]?.positive[0];
     if (point === undefined) continue;
     const answer = await client.query(list, literalName({ kind, value: point.value }) ?? point.value);
-    return { list, finding: judgePositive(point, answer) };
+    const { state, reason, remedy } = judgePositive(point, answer) ?? UNSENT;
+    return { name: list.name, state, reason, remedy };
   }
   return null;
 };
 
-interface TestedList {
-  readonly list: Blocklist;
-  readonly finding: ListFinding | null;
-}
-
-const reasonOf = ({ finding }: TestedList): string =>
-  [finding?.reason ?? "The query could not be sent.", finding?.remedy ?? ""].join(" ").trim();
+const reasonOf = ({ state, reason, remedy }: TestedList): string => [reason ?? state, remedy ?? ""].join(" ").trim();
 
 /** The lists by what is wrong with them, each reason once. */
 const describeLists = (troubled: readonly TestedList[]): string => {
   const byReason = Map.groupBy(troubled, reasonOf);
-  return [...byReason]
-    .map(([reason, lists]) => `${lists.map(({ list }) => list.name).join(", ")}: ${reason}`)
-    .join(" ");
+  return [...byReason].map(([reason, lists]) => `${lists.map(({ name }) => name).join(", ")}: ${reason}`).join(" ");
 };
 
 /** Whether the enabled blocklists are usable through this resolver: one query to each, for its test point. */
 export const checkBlocklists = async (lists: readonly Blocklist[], resolver: DnsResolver): Promise<DoctorCheck> => {
   const results = await Promise.all(lists.map((list) => queryTestEntry(list, resolver)));
-  const known = results.filter((one) => one !== null);
-  const troubled = known.filter(({ finding }) => finding?.state !== "healthy");
+  return describeTested(results.filter((one) => one !== null));
+};
+
+const describeTested = (known: readonly TestedList[]): DoctorCheck => {
+  const troubled = known.filter(({ state }) => state !== "healthy" && state !== "unknown");
   const [first] = troubled;
   if (first === undefined) return blocklistsCheck.ok(`${known.length} lists return their test points.`);
   if (troubled.length === known.length)
@@ -58,12 +56,20 @@ export const checkBlocklists = async (lists: readonly Blocklist[], resolver: Dns
   return blocklistsCheck.warn(`${troubled.length} of ${known.length} lists are not usable. ${named}${more}`);
 };
 
-/** The same through each DNS server, because lists refuse some of them and not others. */
-export const checkBlocklistsThrough = (
+interface ListChecksOptions {
+  readonly servers: readonly DnsServer[];
+  readonly clock: Clock;
+  /** What the tests of the service found, which every other page shows; null without any. */
+  readonly tested: readonly TestedList[] | null;
+}
+
+/** The same through each DNS server, because lists refuse some of them and not others; the service knows the result already. */
+export const checkBlocklistsThrough = async (
   lists: readonly Blocklist[],
-  { servers, clock }: { readonly servers: readonly DnsServer[]; readonly clock: Clock },
-): Promise<readonly DoctorCheck[]> =>
-  Promise.all(
+  { servers, clock, tested }: ListChecksOptions,
+): Promise<readonly DoctorCheck[]> => {
+  if (tested !== null) return [describeTested(tested)];
+  return Promise.all(
     servers.map(async (server) => {
       const resolver = createDnsResolver({ servers: [server], clock, timeouts: DOCTOR_DNS_TIMEOUTS });
       const found = await checkBlocklists(lists, resolver);
@@ -71,3 +77,4 @@ export const checkBlocklistsThrough = (
       return servers.length === 1 ? found : { ...found, message: `Through ${formatServer(server)}: ${found.message}` };
     }),
   );
+};

@@ -1,5 +1,6 @@
 import { errorText } from "../foundation/base/errors.ts";
 import type { Clock } from "../foundation/base/clock.ts";
+import { sha256 } from "../foundation/base/secrets.ts";
 import { manualHint } from "../foundation/base/manual-hint.ts";
 import { waitFor } from "../foundation/base/wait.ts";
 
@@ -80,3 +81,14 @@ export const runChecks = async (checks: readonly AreaCheck[], clock: Clock): Pro
   );
   return found.flat().map(withManual);
 };
+
+/** A time, or a number that stands alone: an age or a size changes with every run, an address does not. */
+const FIGURES = /\d{4}-\d\d-\d\dT[\d:.]+Z|(?<![\w.:/-])\d+(?:\.\d+)?(?![\w:/-]|\.\w)/g;
+const KEY_CHARACTERS = 24;
+
+/**
+ * Identifies a warning by its check and its words, whatever figures are in them: another warning of the same check, about another
+ * address or with another cause, has another key.
+ */
+export const warningKey = ({ check, message }: Pick<DoctorFinding, "check" | "message">): string =>
+  sha256(`${check}\n${message.replace(FIGURES, "#")}`).slice(0, KEY_CHARACTERS);

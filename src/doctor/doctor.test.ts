@@ -34,15 +34,23 @@ describe("the doctor of the service", () => {
     const [first, second] = await Promise.all(both);
     expect(first).toBe(second ?? null);
     expect(doctor.isRunning).toBe(false);
+    const key = expect.stringMatching(/^[0-9a-f]{24}$/);
     expect(doctor.latestFindings()).toEqual({
       atMs: clock.nowMs(),
       findings: [
-        { title: "Outgoing port 25", area: "Egress", severity: "fail", detail: "Port 25 is closed.", remedy: null },
         {
-          ...{ title: "Backups", area: "Data", severity: "warn", detail: "No scheduled backups." },
+          key,
+          title: "Outgoing port 25",
+          area: "Egress",
+          severity: "fail",
+          detail: "Port 25 is closed.",
+          remedy: null,
+        },
+        {
+          ...{ key, title: "Backups", area: "Data", severity: "warn", detail: "No scheduled backups." },
           remedy: "Set POSTWARDEN_BACKUP_DIR to one.",
         },
-        { title: "Database", area: "Data", severity: "ok", detail: "Writable. Run on.", remedy: null },
+        { key, title: "Database", area: "Data", severity: "ok", detail: "Writable. Run on.", remedy: null },
       ],
     });
   });

@@ -1,6 +1,6 @@
 import { DAY_MS } from "../foundation/base/days.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import { titleOf, type DoctorCheck, type DoctorFinding } from "./doctor-check.ts";
+import { titleOf, warningKey, type DoctorCheck, type DoctorFinding } from "./doctor-check.ts";
 
 /** What the last run found, the worst first. */
 export interface Examination {
@@ -73,6 +73,8 @@ export class Doctor {
 
 /** A finding for people who look at a page. */
 export interface DoctorAdvice {
+  /** Identifies it from run to run (`warningKey`). */
+  readonly key: string;
   /** `Outgoing port 25`. */
   readonly title: string;
   readonly area: string;
@@ -91,6 +93,7 @@ const REMEDY =
 export const adviceOf = ({ area, check, state, message }: DoctorFinding): DoctorAdvice => {
   const at = state === "ok" ? -1 : message.search(REMEDY);
   return {
+    key: warningKey({ check, message }),
     title: titleOf(check) ?? area,
     area,
     severity: state,

@@ -2,6 +2,7 @@ import { ok } from "../foundation/base/errors.ts";
 import { SERVICE_CHECKED_BYTES_MAX } from "../foundation/db/database-state.ts";
 import type { DnsServer } from "../foundation/net/dns.ts";
 import type { Platform } from "../foundation/net/platform.ts";
+import type { TestedList } from "../blocklist/list-status.ts";
 import { isEnabled } from "../blocklist/lists/blocklist.ts";
 import { catalogueOf, openDnsbl, type CatalogueSettings } from "../blocklist/lists/open.ts";
 import { egressesOf, type EgressSettings } from "../verify/smtp/open.ts";
@@ -40,6 +41,8 @@ export interface Examined {
   readonly database: string;
   readonly place: () => DatabasePlace;
   readonly checkedBytesMax?: number;
+  /** The tests of the lists that the service makes itself; null before the first. Without it, the doctor tests them. */
+  readonly testedLists?: (() => readonly TestedList[] | null) | undefined;
 }
 
 /** The mail hosts of Gmail report the client address that they see. */
@@ -48,7 +51,7 @@ const SERVICE_DOMAIN = "gmail.com";
 /** What the service examines, which has opened its database. */
 export const examinedByService = (
   database: string,
-): Omit<Examined, "platform" | "dnsServers" | "baseUrl" | "mailHost"> => ({
+): Omit<Examined, "platform" | "dnsServers" | "baseUrl" | "mailHost" | "testedLists"> => ({
   ...{ domain: SERVICE_DOMAIN, envFile: null, database, place: () => ok(database) },
   checkedBytesMax: SERVICE_CHECKED_BYTES_MAX,
 });
@@ -59,7 +62,7 @@ export const examine = (settings: ExaminedSettings, examined: Examined): Promise
 
 const checksOf = (
   config: ExaminedSettings,
-  { platform, dnsServers: servers, baseUrl, mailHost, domain, envFile, ...file }: Examined,
+  { platform, dnsServers: servers, baseUrl, mailHost, domain, envFile, testedLists, ...file }: Examined,
 ): readonly AreaCheck[] => {
   const { clock, random, resolver } = platform;
   const [catalogue, dnsbl] = [catalogueOf(config), openDnsbl(platform)];
@@ -87,7 +90,10 @@ const checksOf = (
     { area: "Sender", run: () => checkHelo(config, resolver) },
     { area: "Sender", run: () => checkSender(config, resolver) },
     { area: "Egress", run: () => checkEgresses(egress) },
-    { area: "Blocklists", run: () => checkBlocklistsThrough(listed.lists, { servers, clock }) },
+    {
+      area: "Blocklists",
+      run: () => checkBlocklistsThrough(listed.lists, { servers, clock, tested: testedLists?.() ?? null }),
+    },
     { area: "Report mail", run: () => checkReports({ config, mailHost, resolver, clock }) },
     { area: "Alert mail", run: () => checkNotify({ config, clock }) },
   ];

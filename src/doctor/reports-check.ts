@@ -63,16 +63,43 @@ const adviceFor = (mailHost: string | null, reportHost: string, type: "MX" | "TX
     : `Publish: ${record.host} ${type} ${JSON.stringify(record.value)}.`;
 };
 
-const checkMx = async (
-  { config, mailHost, resolver, clock }: ReportChecksOptions,
+type RecordChecksOptions = Pick<ReportChecksOptions, "mailHost" | "resolver">;
+
+/** Whether the two records of a report host are published: its MX and the authorization. Connects to no mail host. Never rejects. */
+export const checkReportRecords = async (
+  options: RecordChecksOptions,
   reportHost: string,
 ): Promise<readonly DoctorCheck[]> => {
+  const [{ check }, authorisation] = await Promise.all([
+    findMx(options, reportHost),
+    checkWildcard(options, reportHost),
+  ]);
+  return [check, authorisation];
+};
+
+interface FoundMx {
+  readonly check: DoctorCheck;
+  /** Empty unless the check is ok. */
+  readonly addresses: MailHosts["addresses"];
+}
+
+const checkMx = async (options: ReportChecksOptions, reportHost: string): Promise<readonly DoctorCheck[]> => {
+  const { config, clock } = options;
+  const { check, addresses } = await findMx(options, reportHost);
+  if (addresses.length === 0) return [check];
+  return [check, await checkPort25({ addresses, clock, heloName: config.heloName })];
+};
+
+const findMx = async ({ mailHost, resolver }: RecordChecksOptions, reportHost: string): Promise<FoundMx> => {
+  const unfound = (check: DoctorCheck): FoundMx => ({ check, addresses: [] });
   const mx = await resolver.resolve(reportHost, "MX");
   const hosts = mx.records.toSorted((a, b) => a.preference - b.preference).map(({ exchange }) => exchange);
   if (hosts.length === 0) {
-    return isDefinite(mx.outcome)
-      ? [reportMxCheck.fail(`${reportHost} has no MX record (${mx.outcome}). ${adviceFor(mailHost, reportHost, "MX")}`)]
-      : [reportMxCheck.warn(`The MX query for ${reportHost} failed (${mx.outcome}). Check the DNS servers.`)];
+    return unfound(
+      isDefinite(mx.outcome)
+        ? reportMxCheck.fail(`${reportHost} has no MX record (${mx.outcome}). ${adviceFor(mailHost, reportHost, "MX")}`)
+        : reportMxCheck.warn(`The MX query for ${reportHost} failed (${mx.outcome}). Check the DNS servers.`),
+    );
   }
   const found = await Promise.all(
     hosts.slice(0, HOSTS_MAX).map(async (host) => {
@@ -84,7 +111,7 @@ const checkMx = async (
   const addresses = found.flatMap((one) => one.addresses);
   if (addresses.length === 0) {
     const failed = found.find((one) => one.failed !== null)?.failed;
-    return [
+    return unfound(
       failed === undefined
         ? reportMxCheck.fail(
             `The MX hosts of ${reportHost} (${hosts.join(", ")}) have no address. Publish A records for them.`,
@@ -92,13 +119,10 @@ const checkMx = async (
         : reportMxCheck.warn(
             `The address queries for the MX hosts of ${reportHost} (${hosts.join(", ")}) failed (${failed}). Check the DNS servers.`,
           ),
-    ];
+    );
   }
   const where = addresses.map(({ host, address }) => `${host} [${address}]`).join(", ");
-  return [
-    reportMxCheck.ok(`Mail for ${reportHost} goes to ${where}.`),
-    await checkPort25({ addresses, clock, heloName: config.heloName }),
-  ];
+  return { check: reportMxCheck.ok(`Mail for ${reportHost} goes to ${where}.`), addresses };
 };
 
 interface MailHosts {
@@ -119,7 +143,7 @@ const checkPort25 = async ({ addresses, clock, heloName }: MailHosts): Promise<D
 };
 
 /** Queries a domain that nobody has enrolled, so that only the wildcard record can match. */
-const checkWildcard = async ({ mailHost, resolver }: ReportChecksOptions, reportHost: string): Promise<DoctorCheck> => {
+const checkWildcard = async ({ mailHost, resolver }: RecordChecksOptions, reportHost: string): Promise<DoctorCheck> => {
   const domain = `${newId().slice(-12)}.postwarden-check.net`;
   const found = await checkAuthorisation(resolver, { domain, reportHost });
   if (!found.ok)

@@ -401,14 +401,43 @@ const ACCOUNT: Readonly<Record<string, FormCase>> = {
   "/webhooks/secret/show": { changes: null },
   "/settings/service/backup": { changes: null },
   "/settings/sender": { changes: null, again: ({ app }) => app.advance(30_000) },
-  "/welcome/check": { changes: null },
+  "/welcome/check": { changes: null, again: ({ app }) => app.advance(30_000) },
+  "/welcome/report-mail": { fields: { host: "reports.example.com", act: "check" }, changes: null },
+  "/welcome/hide": { fields: { steps: ["key", "list"] }, changes: "users" },
+  "/welcome/show": {
+    changes: "users",
+    prepare: async ({ app }) => {
+      app.db.sqlite.run("UPDATE users SET hidden_steps = '[\"key\"]'");
+      return {};
+    },
+  },
+  "/machine/:warning/acknowledge": {
+    fields: { reason: "Copied by the provider.", days: "30" },
+    changes: null,
+    shared: { machine_acknowledgements: 1 },
+    prepare: async ({ app }) => ({ values: { warning: await warningOf(app) } }),
+  },
+  "/machine/:warning/withdraw": {
+    changes: null,
+    shared: { machine_acknowledgements: 1 },
+    prepare: async ({ app }) => {
+      const warning = await warningOf(app);
+      await app.service.machine.acknowledge({ warning, reason: "Copied.", days: 7, by: "user:u" });
+      return { values: { warning } };
+    },
+  },
   "/sign-out": { changes: "sessions" },
   "/sign-out/everywhere": { changes: "sessions" },
-  "/welcome/keys": { fields: { mode: "test" }, changes: "api_keys", subject: newest("api_keys") },
   "/webhooks/deliveries/:id/redeliver": { params: id("failedDelivery"), changes: "webhook_deliveries" },
   "/webhooks/deliveries/:id/cancel": { params: id("pendingDelivery"), changes: "webhook_deliveries" },
   "/webhooks/default": { fields: { webhook_url: "https://hooks.example/" }, changes: "account_notifications" },
   "/webhooks/secret/rotate": { changes: "webhook_secrets", subject: () => "test" },
+};
+
+/** The key of the first warning that the doctor finds. */
+const warningOf = async ({ service }: FormAccount["app"]): Promise<string> => {
+  await service.doctor.run();
+  return service.machine.state().warnings[0]?.key ?? "";
 };
 
 const FORMS: Readonly<Record<string, FormCase>> = { ...BLOCKLISTS, ...LISTS, ...DMARC, ...ACCOUNT };

@@ -3,11 +3,14 @@ import { accountOfMailbox } from "../accounts/accounts.ts";
 import { actorOfProcess } from "../accounts/audit-store.ts";
 import type { PasswordCosts } from "../accounts/passwords.ts";
 import type { Suppressions } from "../accounts/suppress/store.ts";
+import type { TestedList } from "../blocklist/list-status.ts";
 import { BlocklistSlice } from "../blocklist/open.ts";
 import { BulkSlice } from "../bulk/open.ts";
 import { ListExpiry } from "../bulk/run/job-changes.ts";
 import { createOwnAddressFinder } from "../dmarc/insight/sources/own-addresses.ts";
 import { DmarcSlice } from "../dmarc/open.ts";
+import { MachineAcknowledgementStore } from "../doctor/acknowledgement-store.ts";
+import { MachineAcknowledgements } from "../doctor/acknowledgements.ts";
 import { Doctor } from "../doctor/doctor.ts";
 import type { Logo } from "../dashboard/logo.ts";
 import type { Log, LoggedProblem } from "../foundation/base/log.ts";
@@ -45,7 +48,7 @@ export interface ServiceOptions {
   /** The picture of `POSTWARDEN_BRAND_LOGO`; without it, pages show the mark. */
   readonly logo?: Logo | null;
   /** Examines the machine; without it, there is nothing to find. */
-  readonly examine?: () => Promise<readonly DoctorFinding[]>;
+  readonly examine?: (testedLists: () => readonly TestedList[] | null) => Promise<readonly DoctorFinding[]>;
   /** The last warnings and errors of the log, the newest first. */
   readonly problems?: () => readonly LoggedProblem[];
   /** The command line, for the manual; by default it has no commands. */
@@ -72,6 +75,7 @@ export class Service {
   readonly backups: ScheduledBackups | null;
   readonly purge: NightlyPurge;
   readonly doctor: Doctor;
+  readonly machine: MachineAcknowledgements;
   readonly readiness: Readiness;
 
   constructor(options: ServiceOptions) {
@@ -95,12 +99,10 @@ export class Service {
     this.suppressions = openSuppressions(db, clock);
     const { credits, store: accounts } = this.accounts;
     this.notifications = new NotificationsSlice(runtime, config, {
-      ...{
-        mailer: mailerOf(config),
-        resolver,
-        userAgent: `Postwarden/${VERSION}`,
-        loadDocs: async () => (await import("./event-docs.ts")).EVENT_DOCS,
-      },
+      mailer: mailerOf(config),
+      resolver,
+      userAgent: `Postwarden/${VERSION}`,
+      loadDocs: async () => (await import("./event-docs.ts")).EVENT_DOCS,
     });
     const { outbound } = this.notifications;
     this.blocklist = new BlocklistSlice(runtime, config, {
@@ -123,17 +125,24 @@ export class Service {
     });
     this.backups = openBackups(runtime, config);
     this.purge = openPurge(runtime, config, { accounts: this.accounts, bulk: this.bulk });
-    this.doctor = new Doctor(runtime, options.examine ?? (async () => []));
+    const { statuses } = this.blocklist;
+    this.doctor = new Doctor(runtime, async () => options.examine?.(() => statuses.tested()) ?? []);
+    this.machine = openMachine(runtime, this.doctor);
     const lateWebhooks = new LateWebhooks(runtime, new BacklogStore(db));
     this.readiness = new Readiness(runtime, {
       blockers: () => smtp.outages.findings(),
-      findings: () => [...this.findings(), ...this.blocklist.usability.findings(), ...lateWebhooks.findings()],
+      findings: () => [
+        ...this.findings().map(({ text }) => text),
+        ...this.blocklist.usability.findings(),
+        ...lateWebhooks.findings(),
+      ],
     });
   }
 
   /** What an operator must look at, apart from lists that cannot be used: they are part of what needs attention among blocklists. */
-  findings(): readonly string[] {
-    return [this.engine.smtp.egresses, this.dmarc, this.backups].flatMap((part) => part?.findings() ?? []);
+  findings(): ReadonlyArray<{ readonly label: string; readonly text: string }> {
+    const parts = { Egress: this.engine.smtp.egresses, "Report mail": this.dmarc, Backup: this.backups };
+    return Object.entries(parts).flatMap(([label, part]) => (part?.findings() ?? []).map((text) => ({ label, text })));
   }
 
   /** Makes work due that was planned while the system's clock was wrong. */
@@ -142,6 +151,9 @@ export class Service {
     return db.commit((tx) => correctPlannedTimes(db, tx, clock.nowMs()));
   }
 }
+
+const openMachine = (runtime: Runtime, doctor: Doctor): MachineAcknowledgements =>
+  new MachineAcknowledgements(runtime, { store: new MachineAcknowledgementStore(runtime.db), doctor });
 
 const openBackups = (runtime: Runtime, { backupDir, backupKeep }: Config): ScheduledBackups | null => {
   if (backupDir === null) return null;

@@ -15,5 +15,8 @@ export const examineMachine = async (config: Config, options: MachineOptions): P
 };
 
 /** The same inside the service, which has opened its database. */
-export const examineServer = (config: Config, database: string): Promise<readonly DoctorFinding[]> =>
-  examineMachine(config, examinedByService(database));
+export const examineServer = (
+  config: Config,
+  database: string,
+  testedLists: Examined["testedLists"],
+): Promise<readonly DoctorFinding[]> => examineMachine(config, { ...examinedByService(database), testedLists });

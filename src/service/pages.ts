@@ -7,9 +7,11 @@ import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { uploadsFolderOf } from "../bulk/open.ts";
 import type { ServiceFacts } from "../dashboard/settings/service.tsx";
+import type { TestedList } from "../blocklist/list-status.ts";
 import { type DatabaseUsage, databaseUsageOf } from "../foundation/db/database-files.ts";
 import type { ScheduledBackups } from "../foundation/db/scheduled-backups.ts";
-import type { Config } from "./config.ts";
+import { checkReportRecords } from "../doctor/reports-check.ts";
+import { mailHostOf, type Config } from "./config.ts";
 import { EVENT_TYPES } from "./event-docs.ts";
 import { type Backlog, BacklogStore } from "./metrics/backlog-store.ts";
 import { COMMIT, VERSION } from "./version.ts";
@@ -25,9 +27,20 @@ export const openPages = (service: Service, options: ServiceOptions, clients: Cl
     readFacts: createFactsReader(service, options),
     hasManual: options.config.docs,
     brand: { name: options.config.brandName, logo: options.logo ?? null },
+    reportMail: reportMailOf(options),
   });
   const errorPage = dashboard.errorPage.bind(dashboard);
   return createApplication({ log, clock, routes: [(app) => dashboard.addRoutes(app)], errorPage });
+};
+
+/** What is known about how reports can arrive. */
+const reportMailOf = ({ config, platform, freshResolver, baseUrl }: ServiceOptions) => {
+  const [mailHost, resolver] = [mailHostOf(config), freshResolver ?? platform.resolver];
+  return {
+    ...{ mailHost, reportHost: config.reportHost, isListening: config.reportListen !== null },
+    urlHost: URL.parse(baseUrl)?.hostname ?? null,
+    check: (reportHost: string) => checkReportRecords({ mailHost, resolver }, reportHost),
+  };
 };
 
 /** How long what is stored. */
@@ -42,19 +55,22 @@ const retentionOf = (config: Config) => [
 
 /** Reads how the service fares. */
 const createFactsReader = (service: Service, { config, problems = () => [] }: ServiceOptions): (() => ServiceFacts) => {
-  const { readiness, backups, doctor } = service;
+  const { readiness, backups, doctor, blocklist } = service;
   const { db, clock } = service.runtime;
   const { egresses, pacing } = service.engine.smtp;
   const backlog = new BacklogStore(db);
   const startedAtMs = clock.nowMs();
   return () => {
     const { reasons, findings } = readiness.check();
+    // Each list that cannot be used is a finding for programs; people see one number, as on all other pages.
+    const ofLists = new Set(blocklist.usability.findings());
+    const others = findings.filter((text) => !ofLists.has(text));
     const usage = databaseUsageOf(db.path);
     return {
       ...{ version: VERSION, commit: COMMIT, startedAtMs, memoryBytes: process.memoryUsage.rss() },
       hasManual: config.docs,
       ...{ blockers: reasons, problems: problems(), retention: retentionOf(config), backups: backupsOf(backups) },
-      findings,
+      findings: [...others, ...listsFinding(blocklist.statuses.tested() ?? [])],
       sizes: sizesOf(usage, { config, backups }),
       machine: doctor.latestFindings()?.findings ?? null,
       disk: usage === null ? null : { freeBytes: usage.diskFreeBytes, totalBytes: usage.diskBytes },
@@ -74,6 +90,12 @@ const backupsOf = (backups: ScheduledBackups | null): ServiceFacts["backups"] =>
     ...{ stored, problem, isRequested, isRunning },
     newest: size === undefined ? null : { bytes: size, isVerified: newest?.file === verifiedFile },
   };
+};
+
+const listsFinding = (tested: readonly TestedList[]): readonly string[] => {
+  const troubled = tested.filter(({ state }) => state !== "healthy" && state !== "unknown").length;
+  if (troubled === 0) return [];
+  return [`${troubled} of ${tested.length} blocklists cannot be used. Health of the lists says why and what may help.`];
 };
 
 interface SizeSources {

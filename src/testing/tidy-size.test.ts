@@ -7,20 +7,20 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 23_817,
-  blocklist: 60_361,
-  bulk: 46_602,
-  cli: 47_182,
-  dashboard: 144_565,
-  dmarc: 212_322,
-  doctor: 11_589,
-  foundation: 93_874,
+  accounts: 23_952,
+  blocklist: 60_830,
+  bulk: 46_692,
+  cli: 47_193,
+  dashboard: 150_311,
+  dmarc: 212_637,
+  doctor: 12_693,
+  foundation: 93_987,
   "main.ts": 132,
   notifications: 24_386,
-  service: 33_849,
+  service: 34_216,
   verify: 52_711,
 };
-const FILES_MAX = 638;
+const FILES_MAX = 639;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

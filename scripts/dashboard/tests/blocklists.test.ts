@@ -44,7 +44,7 @@ describe.each(WAYS)("a blocklist target %s", (name, way) => {
     await hands.press("Mute");
     await hands.sees("shared address");
     await hands.press("Unmute");
-    await hands.sees("Nothing is muted");
+    await hands.sees("Unmuted. The next check");
 
     await hands.press("Pause");
     await hands.sees("Nobody looks at this target");

@@ -150,6 +150,17 @@ export class JobStore {
     return this.db.orm.select(columns).from(table).where(and(open, own)).orderBy(asc(table.number)).all();
   }
 
+  /** How many of the newest `looks` jobs of an account and mode were completed since a time. */
+  countCompleted({ accountId, mode }: JobOwner, sinceMs: number, looks: number): number {
+    const row = this.db.sqlite
+      .query<{ jobs: number }, [string, string, number, number]>(
+        `SELECT count(*) jobs FROM (SELECT status, completed_at_ms FROM bulk_jobs
+          WHERE account_id = ? AND mode = ? ORDER BY id DESC LIMIT ?) WHERE status = 'completed' AND completed_at_ms >= ?`,
+      )
+      .get(accountId, mode, looks, sinceMs);
+    return row?.jobs ?? 0;
+  }
+
   /** The number of jobs of an account that have not ended, including those being received. */
   countUnfinished(accountId: string): number {
     const unfinished = and(eq(table.accountId, accountId), sql`status in ('receiving', 'queued', 'running')`);

@@ -3,7 +3,7 @@ import type { ListingView } from "../../blocklist/listings.ts";
 import type { TargetRow } from "../../blocklist/store.ts";
 import type { TargetChangeView, ListTimeline } from "../../blocklist/target-history.ts";
 import { stateOfTarget } from "../../blocklist/target-table.ts";
-import { Button, PostForm } from "../components/form.tsx";
+import { Button, MoreForm, PostForm } from "../components/form.tsx";
 import { Link } from "../components/inline.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows, Live } from "../components/panel.tsx";
 import { Time, countText } from "../components/figures.tsx";
@@ -12,7 +12,6 @@ import {
   ListingCallout,
   type ListResponseFacts,
   MembersPanel,
-  MoreForm,
   MutedPanel,
   UnbelievedPanel,
 } from "./target-panels.tsx";

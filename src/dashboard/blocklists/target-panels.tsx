@@ -7,12 +7,11 @@ import type { TargetRow } from "../../blocklist/store.ts";
 import { stateOfTarget } from "../../blocklist/target-table.ts";
 import { kindOfSeverity, StateBadge } from "./common.tsx";
 import type { MuteView } from "../../blocklist/muting.ts";
-import { Button, Field, PostForm, SelectField, TextAreaField } from "../components/form.tsx";
+import { Button, Field, MoreForm, PostForm, SelectField, TextAreaField } from "../components/form.tsx";
 import { hostOf, wayOut } from "../../blocklist/attention.ts";
 import type { ListingView } from "../../blocklist/listings.ts";
 import { Mono } from "../components/copy.tsx";
 import { usePage } from "../visit.ts";
-import type { ComponentChildren } from "preact";
 
 /** What the list returned at the last check. */
 export interface ListResponseFacts {
@@ -151,24 +150,6 @@ const ListingActions = ({ targetId, listing, isMember }: Omit<ListingCalloutProp
     </>
   );
 };
-
-/** A form behind a button, which is open when it is shown again with what is wrong with it. */
-export const MoreForm = ({
-  label,
-  action,
-  children,
-}: {
-  readonly label: string;
-  readonly action: string;
-  readonly children: ComponentChildren;
-}) => (
-  <details class="more" open={usePage().form?.action === action}>
-    <summary class="button">{label}</summary>
-    <PostForm action={action} class="form">
-      {children}
-    </PostForm>
-  </details>
-);
 
 const WEBHOOK_WORDS: Readonly<Record<WebhookOutcome, string>> = {
   delivered: "webhook delivered",
@@ -343,11 +324,9 @@ export const UnbelievedPanel = ({ target, range, timelines }: SidePanelProps) =>
 };
 
 /** What is muted, by whom, why and until when. */
-export const MutedPanel = ({ target, range, mutes, names }: SidePanelProps) => (
-  <Panel title="Muted" isFlush>
-    {mutes.length === 0 ? (
-      <p class="panel-body soft">Nothing is muted{range === null ? "" : " for its range"}.</p>
-    ) : (
+export const MutedPanel = ({ target, range, mutes, names }: SidePanelProps) =>
+  mutes.length === 0 ? null : (
+    <Panel title="Muted" isFlush>
       <ul class="items plain">
         {mutes.map(({ muted, order }) => (
           <li key={muted}>
@@ -379,6 +358,5 @@ export const MutedPanel = ({ target, range, mutes, names }: SidePanelProps) => (
           </li>
         ))}
       </ul>
-    )}
-  </Panel>
-);
+    </Panel>
+  );

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { DAY_MS } from "../../foundation/base/days.ts";
 import type { ListSpan } from "../../blocklist/target-history.ts";
-import { slotsOf } from "./timeline-view.tsx";
+import { slotsOf, troublesIn } from "./timeline-view.tsx";
 
 const NOW_MS = Date.parse("2026-04-01T00:00:00Z");
 const HOUR_MS = DAY_MS / 24;
@@ -36,4 +36,27 @@ test.each<[string, readonly ListSpan[], unknown]>([
   ],
 ])("draws %s", (_, spans, expected) => {
   expect(drawn(...spans)).toEqual(expected as never);
+});
+
+test("a listing with pauses in checking is one trouble, and what is unknown another", () => {
+  const spans = [
+    span("clean", 100, 90),
+    span("listed", 90, 80),
+    span("bridged", 80, 50),
+    span("listed", 50, 40),
+    span("clean", 40, 30),
+    span("unknown", 30, 20),
+    span("listed", 20, 10),
+  ];
+  const shown = troublesIn(spans).map(({ state, fromMs, toMs, uncheckedMs }) => [
+    state,
+    (NOW_MS - fromMs) / HOUR_MS,
+    (NOW_MS - toMs) / HOUR_MS,
+    uncheckedMs / HOUR_MS,
+  ]);
+  expect(shown).toEqual([
+    ["listed", 90, 40, 30],
+    ["unknown", 30, 20, 0],
+    ["listed", 20, 10, 0],
+  ]);
 });

@@ -132,3 +132,16 @@ export const bytesText = (bytes: number): string => {
 /** "1 list", "2 lists". */
 export const countText = (count: number, one: string, many = `${one}s`): string =>
   `${numberText(count)} ${count === 1 ? one : many}`;
+
+/** How much of something is done, as a ring with the count inside. */
+export const Ring = ({ done, total }: { readonly done: number; readonly total: number }) => (
+  <svg class="ring" viewBox="0 0 40 40" role="img" aria-label={`${done} of ${total} done`}>
+    <circle class="ground" cx={20} cy={20} r={17} />
+    {done > 0 && (
+      <circle class="part" cx={20} cy={20} r={17} pathLength={total} stroke-dasharray={`${done} ${total}`} />
+    )}
+    <text x={20} y={24} text-anchor="middle">
+      {done}/{total}
+    </text>
+  </svg>
+);

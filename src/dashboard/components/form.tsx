@@ -27,6 +27,24 @@ export const PostForm = ({ action, children, class: name, id }: FormProps) => {
   );
 };
 
+/** A form behind a button, which is open when it is shown again with what is wrong with it. */
+export const MoreForm = ({
+  label,
+  action,
+  children,
+}: {
+  readonly label: string;
+  readonly action: string;
+  readonly children: ComponentChildren;
+}) => (
+  <details class="more" open={usePage().form?.action === action}>
+    <summary class="button">{label}</summary>
+    <PostForm action={action} class="form">
+      {children}
+    </PostForm>
+  </details>
+);
+
 /** A form with files. Its body is a stream, so the CSRF token is in its URL. */
 export const UploadForm = ({ action, children, class: name }: FormProps) => {
   const page = usePage();

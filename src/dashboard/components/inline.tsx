@@ -13,6 +13,7 @@ import circleCheckSvg from "lucide-static/icons/circle-check.svg" with { type: "
 import circleHelpSvg from "lucide-static/icons/circle-help.svg" with { type: "text" };
 import circleMinusSvg from "lucide-static/icons/circle-minus.svg" with { type: "text" };
 import circleXSvg from "lucide-static/icons/circle-x.svg" with { type: "text" };
+import circleSvg from "lucide-static/icons/circle.svg" with { type: "text" };
 import clockSvg from "lucide-static/icons/clock.svg" with { type: "text" };
 import copySvg from "lucide-static/icons/copy.svg" with { type: "text" };
 import downloadSvg from "lucide-static/icons/download.svg" with { type: "text" };
@@ -68,6 +69,7 @@ const FILES = {
   "circle-help": circleHelpSvg,
   "circle-minus": circleMinusSvg,
   "circle-x": circleXSvg,
+  circle: circleSvg,
   clock: clockSvg,
   copy: copySvg,
   download: downloadSvg,

@@ -113,15 +113,18 @@ interface StatProps {
   readonly label: string;
   readonly value: ComponentChildren;
   readonly note?: ComponentChildren;
+  /** How it differs from the figure before; absent or null where there is none. */
+  readonly trend?: { readonly kind: "ok" | "warn" | "unknown"; readonly text: string } | null;
   /** Where the figure is explained. */
   readonly href?: string;
 }
 
 /** A figure with its name and what it means. */
-export const Stat = ({ label, value, note, href }: StatProps) => (
+export const Stat = ({ label, value, note, trend, href }: StatProps) => (
   <div class="stat">
     <p class="stat-label">{href === undefined ? label : <Link href={href}>{label}</Link>}</p>
     <p class="stat-value">{value}</p>
+    {trend != null && <p class={`stat-trend ${trend.kind}`}>{trend.text}</p>}
     {note !== undefined && <p class="stat-note">{note}</p>}
   </div>
 );

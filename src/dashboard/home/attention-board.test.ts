@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import type { AttentionItem } from "../../foundation/base/attention.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import type { Viewer } from "../visit.ts";
-import { AttentionBoard, operatorSource } from "./attention-board.ts";
+import { AttentionBoard, operatorSources } from "./attention-board.ts";
 
 const viewerOf = (change: Partial<Viewer["user"]> = {}, mode: Viewer["mode"] = "live"): Viewer => ({
   user: { id: "u", email: "u@example.com", role: "owner", isOperator: true, ...change },
@@ -22,7 +22,10 @@ test("items of all parts are in one order, the worst first; the navigation count
     { section: "dmarc", itemsOf: () => [item("unknown", "silent"), item("bad", "gone")] },
   ]);
   expect(board.items(viewerOf()).map(({ title }) => title)).toEqual(["gone", "paused", "silent"]);
-  expect(board.counts(viewerOf())).toEqual({ lists: 1, dmarc: 2 });
+  expect(board.counts(viewerOf())).toEqual({
+    lists: { count: 1, isUrgent: false },
+    dmarc: { count: 2, isUrgent: true },
+  });
 });
 
 test("counts are read again after ten seconds, and whenever the home page is shown", async () => {
@@ -48,14 +51,11 @@ test("counts are read again after ten seconds, and whenever the home page is sho
 });
 
 test("the state of the service is for operators only, and not among test data", () => {
-  const source = operatorSource(() => ({
-    examination: null,
-    blockers: ["The database is not writable."],
-    findings: [],
-  }));
-  const board = new AttentionBoard(createTestClock(), [source]);
+  const machine = { failures: [], warnings: [] };
+  const sources = operatorSources(() => ({ machine, blockers: ["The database is not writable."], findings: [] }));
+  const board = new AttentionBoard(createTestClock(), sources);
   expect(board.items(viewerOf())).toHaveLength(1);
   expect(board.items(viewerOf({ isOperator: false }))).toEqual([]);
   expect(board.items(viewerOf({}, "test"))).toEqual([]);
-  expect(board.counts(viewerOf({ isOperator: false }))).toEqual({ settings: 0 });
+  expect(board.counts(viewerOf({ isOperator: false }))).toEqual({ settings: { count: 0, isUrgent: false } });
 });

@@ -1,17 +1,20 @@
 import { BoundedMap } from "../../foundation/base/bounded-map.ts";
 import { type AttentionItem, byUrgency } from "../../foundation/base/attention.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
-import type { Section, Viewer } from "../visit.ts";
-import type { DoctorAdvice, Examination } from "../../doctor/doctor.ts";
+import type { SectionCount, Section, Viewer } from "../visit.ts";
+import type { MachineState } from "../../doctor/acknowledgements.ts";
+import type { DoctorAdvice } from "../../doctor/doctor.ts";
 
 /** What needs attention in a part of the product. */
 export interface AttentionSource {
   /** Whose count the navigation shows it in. */
   readonly section: Section;
   readonly itemsOf: (viewer: Viewer) => readonly AttentionItem[];
+  /** The navigation counts its items, and the home page shows them in its own way. */
+  readonly isApart?: boolean;
 }
 
-type Counts = Partial<Record<Section, number>>;
+type Counts = Partial<Record<Section, SectionCount>>;
 
 /** The counts of the navigation may be as old as this; the home page reads everything. */
 const RECENT_MS = 10_000;
@@ -42,10 +45,12 @@ export class AttentionBoard {
 
   #read(viewer: Viewer): AttentionItem[] {
     const counts: Counts = {};
-    const items = this.sources.flatMap(({ section, itemsOf }) => {
+    const items = this.sources.flatMap(({ section, itemsOf, isApart = false }) => {
       const found = itemsOf(viewer);
-      counts[section] = (counts[section] ?? 0) + found.length;
-      return found;
+      const { count = 0, isUrgent = false } = counts[section] ?? {};
+      const isBad = found.some(({ severity }) => severity === "bad");
+      counts[section] = { count: count + found.length, isUrgent: isUrgent || isBad };
+      return isApart ? [] : found;
     });
     this.#recent.set(nameOf(viewer), { atMs: this.clock.monotonicMs(), counts });
     return items;
@@ -54,26 +59,31 @@ export class AttentionBoard {
 
 const nameOf = ({ account, mode, user }: Viewer): string => `${account.id} ${mode} ${user.id}`;
 
+/** What is wrong with a part of the service right now, as sentences. */
+export interface PartFinding {
+  /** The part: one or two words. */
+  readonly label: string;
+  readonly text: string;
+}
+
 /** The state of the service, for those who run it. */
 interface OperatorFacts {
-  /** What doctor found last; null before its first run. */
-  readonly examination: Examination | null;
+  /** What the doctor found last. */
+  readonly machine: Pick<MachineState, "failures" | "warnings">;
   /** Why the service cannot verify addresses right now. */
   readonly blockers: readonly string[];
-  /** What else is wrong with it right now: egress, resolver, backups, report mail. */
-  readonly findings: readonly string[];
+  readonly findings: readonly PartFinding[];
 }
 
 const SERVICE_LINK = { text: "Show the service", path: "/settings/service" };
 const SENDER_LINK = { text: "How to fix", path: "/settings/sender" };
-const DOCTOR_MAX = 5;
 
 /** The first sentence as the title, the others as the detail. */
-const serviceItem = (text: string, severity: AttentionItem["severity"]): AttentionItem => {
+const serviceItem = ({ label, text }: PartFinding, severity: AttentionItem["severity"]): AttentionItem => {
   const end = /[.!?](?= [A-Z])/.exec(text)?.index ?? text.length - 1;
   return {
     severity,
-    label: "Service",
+    label,
     title: text.slice(0, end).replace(/\.$/, ""),
     detail: text.slice(end + 1).trim(),
     action: SERVICE_LINK,
@@ -81,27 +91,27 @@ const serviceItem = (text: string, severity: AttentionItem["severity"]): Attenti
   };
 };
 
-const adviceItem = ({ title, detail, remedy, severity }: DoctorAdvice): AttentionItem => ({
+const adviceItem = ({ title, area, detail, remedy, severity }: DoctorAdvice): AttentionItem => ({
   severity: severity === "fail" ? "bad" : "warn",
-  label: "Sending",
+  label: area,
   title,
   detail: remedy === null ? detail : `${detail} ${remedy}`,
   action: SENDER_LINK,
   sinceMs: null,
 });
 
-/** The same as a part of the board: operators see it, on the pages with live data. */
-export const operatorSource = (stateOf: () => OperatorFacts): AttentionSource => ({
-  section: "settings",
-  itemsOf: ({ mode, user }) => (user.isOperator && mode === "live" ? operatorAttention(stateOf()) : []),
-});
+/** What needs an operator, on the pages with live data: problems of the service and failures of the machine, then its warnings. */
+export const operatorSources = (stateOf: () => OperatorFacts): readonly AttentionSource[] => {
+  const source = (itemsOf: (facts: OperatorFacts) => AttentionItem[], isApart: boolean): AttentionSource => ({
+    section: "settings",
+    isApart,
+    itemsOf: ({ mode, user }) => (user.isOperator && mode === "live" ? itemsOf(stateOf()) : []),
+  });
+  return [source(operatorAttention, false), source(({ machine }) => machine.warnings.map(adviceItem), true)];
+};
 
-/** What needs an operator: the service itself, and how this machine sends. */
-export const operatorAttention = ({ examination, blockers, findings }: OperatorFacts): AttentionItem[] => [
-  ...blockers.map((text) => serviceItem(text, "bad")),
-  ...findings.map((text) => serviceItem(text, "warn")),
-  ...(examination?.findings ?? [])
-    .filter(({ severity }) => severity !== "ok")
-    .slice(0, DOCTOR_MAX)
-    .map(adviceItem),
+const operatorAttention = ({ machine, blockers, findings }: OperatorFacts): AttentionItem[] => [
+  ...blockers.map((text) => serviceItem({ label: "Service", text }, "bad")),
+  ...findings.map((finding) => serviceItem(finding, "warn")),
+  ...machine.failures.map(adviceItem),
 ];

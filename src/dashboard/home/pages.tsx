@@ -1,74 +1,173 @@
+import { z } from "zod";
 import type { Clock } from "../../foundation/base/clock.ts";
-import { dayOfTime, isoDay } from "../../foundation/base/days.ts";
+import { DAY_MS, dayOfTime, isoDay } from "../../foundation/base/days.ts";
 import type { RunningList } from "../../bulk/job-queries.ts";
-import type { TargetFigures } from "../../blocklist/target-table.ts";
+import type { ChangeCounts, TargetFigures } from "../../blocklist/target-table.ts";
+import type { AlertChanges } from "../../dmarc/alerts/rules/alert-rule-store.ts";
 import type { MailInName } from "../../dmarc/alerts/overview/dmarc-overview.ts";
-import type { AccountUsage, UsageReport } from "../../accounts/usage/account-usage.ts";
+import { ACKNOWLEDGED_DAYS, type MachineAcknowledgements } from "../../doctor/acknowledgements.ts";
+import type { AccountUsage, NameOfKey, UsageReport } from "../../accounts/usage/account-usage.ts";
 import type { History } from "../../verify/history.ts";
-import { page } from "../page.ts";
-import { usePage, type Viewer } from "../visit.ts";
+import type { FirstStep, FirstSteps } from "../first-steps.ts";
+import { formAction, page } from "../page.ts";
+import { redirectTo, type View, type Viewer } from "../visit.ts";
 import type { AttentionBoard } from "./attention-board.ts";
-import type { AttentionItem } from "../../foundation/base/attention.ts";
 import { BarChart } from "../components/chart.tsx";
 import { Mono } from "../components/copy.tsx";
-import { ButtonLink, HelpText, Link, Badge } from "../components/inline.tsx";
+import { Button, PostForm } from "../components/form.tsx";
+import { ButtonLink, Link } from "../components/inline.tsx";
 import { Callout, Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
-import { durationText, Time, countText, numberText, percentText } from "../components/figures.tsx";
+import { durationText, countText, numberText, percentText, Ring } from "../components/figures.tsx";
 import { ResultBadge, VerifyBox } from "../components/verification.tsx";
 import type { VerificationRow } from "../../verify/store.ts";
+import { OpenProblems, type OpenProblemsProps } from "./open-problems.tsx";
+import { shareTrend, type Trend, weeksOf } from "./trends.ts";
 
 export interface HomeUseCases {
   readonly clock: Clock;
   readonly board: AttentionBoard;
   readonly usage: AccountUsage;
   readonly history: History;
+  readonly machine: MachineAcknowledgements;
+  readonly steps: Pick<FirstSteps, "of">;
+  readonly nameOf: NameOfKey;
   readonly runningLists: (viewer: Viewer) => readonly RunningList[];
   readonly targets: (viewer: Viewer) => TargetFigures;
   readonly mailInName: (viewer: Viewer) => MailInName;
+  /** How many lists were completed since a time. */
+  readonly completedLists: (viewer: Viewer, sinceMs: number) => number;
+  readonly listingChanges: (viewer: Viewer, sinceMs: number) => ChangeCounts;
+  readonly alertChanges: (viewer: Viewer, sinceMs: number) => AlertChanges;
 }
 
 const DAYS = 30;
 const LATEST = 6;
+const WEEK_MS = 7 * DAY_MS;
+const REASON_CHARACTERS_MAX = 200;
+
+const warningParams = z.object({ warning: z.string().max(100) });
+const acknowledgeForm = z.object({
+  reason: z
+    .string()
+    .trim()
+    .min(1, "Say why, for those who come after you")
+    .max(REASON_CHARACTERS_MAX, `At most ${REASON_CHARACTERS_MAX} characters`),
+  days: z
+    .enum(ACKNOWLEDGED_DAYS.map(String))
+    .transform((days) => ACKNOWLEDGED_DAYS.find((one) => String(one) === days) ?? 7),
+});
 
 /** The home page: is anything wrong? */
-export const createHomePages = (useCases: HomeUseCases) => [
-  page({ path: "/" }, async ({ viewer }) => {
-    const { clock, board, usage, history } = useCases;
-    const toDay = dayOfTime(clock.nowMs());
-    const fromDay = toDay - DAYS + 1;
-    const latest = await history.page(viewer.caller, {}, { before: null, limit: LATEST });
-    const facts: HomeFacts = {
-      attention: board.items(viewer),
-      days: await usage.report(viewer.caller, { fromDay, toDay }, "day"),
-      fromDay,
-      toDay,
-      latest: latest.rows,
-      lists: useCases.runningLists(viewer),
-      targets: useCases.targets(viewer),
-      mail: useCases.mailInName(viewer),
-    };
-    return { title: "Home", section: "home", body: <HomeBody {...facts} /> };
-  }),
-];
+export const createHomePages = (useCases: HomeUseCases) => {
+  const { machine } = useCases;
+  return [
+    page({ path: "/" }, ({ viewer }) => homeView(useCases, viewer)),
+    formAction(
+      { path: "/machine/:warning/acknowledge", params: warningParams, form: acknowledgeForm },
+      async ({ viewer, params: { warning }, form: { reason, days }, done }) => {
+        done.after = { days };
+        await machine.acknowledge({ warning, reason, days, by: viewer.caller.keyId });
+        return redirectTo(viewer, "/", { ok: `Acknowledged for ${days} days.` });
+      },
+      { rerender: ({ viewer }) => homeView(useCases, viewer) },
+    ),
+    formAction(
+      { path: "/machine/:warning/withdraw", params: warningParams },
+      async ({ viewer, params: { warning } }) => {
+        await machine.withdraw(warning);
+        return redirectTo(viewer, "/", { ok: "The warning shows again." });
+      },
+    ),
+  ];
+};
 
-/** Open problems come first, then numbers. */
+const homeView = async (useCases: HomeUseCases, viewer: Viewer): Promise<View> => {
+  const { clock, board, usage, history, machine, nameOf } = useCases;
+  const toDay = dayOfTime(clock.nowMs());
+  const fromDay = toDay - DAYS + 1;
+  const yesterdayMs = (toDay - 1) * DAY_MS;
+  const latest = await history.page(viewer.caller, {}, { before: null, limit: LATEST });
+  const [targets, mail] = [useCases.targets(viewer), useCases.mailInName(viewer)];
+  const facts: HomeFacts = {
+    fromDay,
+    toDay,
+    targets,
+    mail,
+    nameOf,
+    items: board.items(viewer),
+    machine: viewer.user.isOperator && viewer.mode === "live" ? machine.state() : null,
+    isMonitoring: targets.total > 0 || mail.domains > 0,
+    days: await usage.report(viewer.caller, { fromDay, toDay }, "day"),
+    latest: latest.rows,
+    lists: useCases.runningLists(viewer),
+    steps: viewer.mode === "live" ? useCases.steps.of(viewer) : [],
+    listings: useCases.listingChanges(viewer, clock.nowMs() - WEEK_MS),
+    since: {
+      lists: useCases.completedLists(viewer, yesterdayMs),
+      listings: useCases.listingChanges(viewer, yesterdayMs),
+      alerts: useCases.alertChanges(viewer, yesterdayMs),
+    },
+  };
+  return { title: "Home", section: "home", body: <HomeBody {...facts} /> };
+};
+
+/** Figures come first, then open problems. */
 const HomeBody = (facts: HomeFacts) => (
   <>
-    <Greeting count={facts.attention.length} />
-    {isNew(facts) && <FirstSteps />}
-    <NeedsAttention {...facts} />
+    <PageHead title="Overview" meta={<Summary {...facts} />} />
     <Figures {...facts} />
+    {isNew(facts) ? <SetUp /> : <StepsLine {...facts} />}
+    <OpenProblems {...facts} />
     <Columns side={<VerifyPanel {...facts} />}>
       <VerdictsPanel {...facts} />
     </Columns>
   </>
 );
 
+const Summary = ({ items, since, days, toDay }: HomeFacts) => {
+  const urgent = items.filter(({ severity }) => severity === "bad").length;
+  const open =
+    items.length === 0
+      ? "No open problems."
+      : `${countText(items.length, "open problem")}${urgent > 0 ? `, ${urgent} urgent` : ""}.`;
+  const verified = sinceDay(days, toDay - 1);
+  return (
+    <>
+      <span>{open}</span>
+      <span title="Since 00:00 UTC of yesterday">Since yesterday: {changesText({ ...since, verified })}.</span>
+    </>
+  );
+};
+
+/** Verifications that ended on a day (UTC) or later. */
+const sinceDay = ({ groups }: UsageReport, fromDay: number): number =>
+  groups.filter(({ group }) => group >= isoDay(fromDay)).reduce((sum, { total }) => sum + total, 0);
+
+/** "657 addresses verified, 1 new listing". */
+const changesText = ({
+  verified,
+  lists,
+  listings,
+  alerts,
+}: HomeFacts["since"] & { readonly verified: number }): string => {
+  const over = listings.isComplete ? "" : "over ";
+  const parts = [
+    [verified, countText(verified, "address", "addresses"), "verified"],
+    [lists, countText(lists, "list"), "finished"],
+    [listings.listed, `${over}${countText(listings.listed, "new listing")}`, ""],
+    [listings.delisted, `${over}${countText(listings.delisted, "delisting")}`, ""],
+    [alerts.raised, countText(alerts.raised, "DMARC alert"), "raised"],
+    [alerts.acknowledged, countText(alerts.acknowledged, "alert"), "acknowledged"],
+  ] as const;
+  const shown = parts.filter(([count]) => count > 0).map(([, what, verb]) => `${what} ${verb}`.trim());
+  return shown.length === 0 ? "nothing has changed" : shown.join(", ");
+};
+
 /** Nothing is verified or monitored yet, so nothing can need attention. */
 const isNew = ({ latest, days, targets, mail }: HomeFacts): boolean =>
   latest.length === 0 && days.total.total === 0 && targets.total === 0 && mail.domains === 0;
 
-const FirstSteps = () => (
+const SetUp = () => (
   <Callout
     kind="info"
     title="Set up Postwarden"
@@ -78,110 +177,80 @@ const FirstSteps = () => (
       </ButtonLink>
     }
   >
-    <p>Create a key, verify a first address, and choose the domains and addresses that are monitored for you.</p>
+    <p>Verify a first address, and choose the domains and addresses that are monitored for you and who gets alerts.</p>
   </Callout>
 );
 
-const Greeting = ({ count }: { readonly count: number }) => (
-  <PageHead title="Overview" meta={count === 0 ? "No open problems." : `${countText(count, "open problem")}.`} />
-);
-
-/** More items are on the pages of their sections. */
-const ITEMS_MAX = 12;
-
-const NeedsAttention = (facts: HomeFacts) => {
-  const { nowMs } = usePage();
-  const items = facts.attention;
-  const isMonitoring = facts.targets.total > 0 || facts.mail.domains > 0;
+const StepsLine = ({ steps }: HomeFacts) => {
+  const shown = steps.filter(({ isHidden, isDone }) => isDone || !isHidden);
+  const left = shown.filter(({ isDone }) => !isDone);
+  const [next] = left;
+  if (next === undefined) return null;
   return (
-    <Panel
-      title="Needs attention"
-      aside={
-        <>
-          as of <Time atMs={nowMs} style="clock" />
-        </>
-      }
-      isFlush
-    >
-      {items.length === 0 && (
-        <div class="panel-body">
-          <p>
-            {isMonitoring ? (
-              <>
-                <Badge kind="ok">All clear</Badge> Nothing is listed, no DMARC record has changed, and no list is stuck.
-              </>
-            ) : (
-              <>
-                <Badge kind="unknown">Not monitored</Badge> No domain and no address is monitored yet. No list is stuck.
-              </>
-            )}
-          </p>
-        </div>
-      )}
-      <ul class="items">
-        {items.slice(0, ITEMS_MAX).map((item) => (
-          <Item key={`${item.action.path} ${item.title}`} item={item} />
+    <section class="panel steps-line" aria-label="First steps">
+      <Ring done={shown.length - left.length} total={shown.length} />
+      <p>
+        <Link href="/welcome">First steps</Link>
+        <span class="second">Next: {next.title}</span>
+      </p>
+      <ButtonLink href={next.action.path}>{next.action.text}</ButtonLink>
+      <PostForm action="/welcome/hide">
+        {left.map(({ id }) => (
+          <input key={id} type="hidden" name="steps" value={id} />
         ))}
-      </ul>
-      {items.length > ITEMS_MAX && (
-        <p class="panel-foot soft small">
-          {countText(items.length - ITEMS_MAX, "more thing")}, less urgent. The sections in the navigation show all of
-          them.
-        </p>
-      )}
-    </Panel>
+        <Button kind="quiet">Hide</Button>
+      </PostForm>
+    </section>
   );
 };
 
-const Item = ({ item }: { readonly item: AttentionItem }) => (
-  <li>
-    <span>
-      <Badge kind={item.severity}>{item.label}</Badge>
-    </span>
-    <div class="prose">
-      <h3>{item.title}</h3>
-      <p class="soft">
-        {item.sinceMs !== null && (
-          <>
-            Since <Time atMs={item.sinceMs} style="full" />.{" "}
-          </>
-        )}
-        <HelpText text={item.detail} />
-      </p>
-    </div>
-    <ButtonLink href={item.action.path}>{item.action.text}</ButtonLink>
-  </li>
-);
-
-const Figures = ({ days, toDay, lists, mail, targets }: HomeFacts) => {
-  const today = days.groups.find(({ group }) => group === isoDay(toDay));
+const Figures = (facts: HomeFacts) => {
+  const { days, toDay, lists, mail, targets, listings } = facts;
+  const { now, before } = weeksOf(days, { toDay });
+  const today = sinceDay(days, toDay);
+  const aligned = { part: mail.aligned, whole: mail.messages };
+  const alignedBefore = mail.before && { part: mail.before.aligned, whole: mail.before.messages };
   return (
     <Stats>
       <Stat
-        label="Verified today"
+        label="Deliverable, 7 days"
         href="/usage"
-        value={numberText(today?.total ?? 0)}
+        value={now.whole === 0 ? "–" : percentText(now.part / now.whole)}
+        trend={shareTrend(now, before)}
         note={
-          today === undefined || today.total === 0
-            ? "none yet (day in UTC)"
-            : `${percentText(today.deliverable / today.total)} deliverable`
+          now.whole === 0
+            ? "nothing verified in these days"
+            : `${numberText(now.whole)} verified, ${numberText(today)} today`
         }
       />
-      <Stat label="Lists running" href="/lists" value={numberText(lists.length)} note={<RunningNote lists={lists} />} />
       <Stat
-        label="Mail in your name, 7 days"
+        label="Aligned mail, 7 days"
         href="/dmarc"
-        value={mail.domains === 0 ? "–" : numberText(mail.messages)}
+        value={mail.messages === 0 ? "–" : percentText(mail.aligned / mail.messages)}
+        trend={shareTrend(aligned, alignedBefore)}
         note={mailNote(mail)}
       />
       <Stat
         label="Targets clean"
         href="/blocklists"
         value={targets.total === 0 ? "–" : `${numberText(targets.clean)} / ${numberText(targets.total)}`}
+        trend={targets.total === 0 ? null : listingTrend(listings)}
         note={targetsNote(targets)}
       />
+      <Stat label="Lists running" href="/lists" value={numberText(lists.length)} note={<RunningNote lists={lists} />} />
     </Stats>
   );
+};
+
+/** The listings and delistings of a week; null without one. */
+const listingTrend = ({ listed, delisted }: ChangeCounts): Trend | null => {
+  if (listed + delisted === 0) return null;
+  const parts = [
+    listed === 0 ? null : countText(listed, "new listing"),
+    delisted === 0 ? null : `${numberText(delisted)} delisted`,
+  ];
+  const text = `${parts.filter((part) => part !== null).join(", ")} since last week`;
+  return { kind: listed > delisted ? "warn" : "ok", text };
 };
 
 const RunningNote = ({ lists }: { readonly lists: readonly RunningList[] }) => {
@@ -198,9 +267,9 @@ const RunningNote = ({ lists }: { readonly lists: readonly RunningList[] }) => {
   );
 };
 
-const mailNote = ({ domains, messages, aligned }: HomeFacts["mail"]) => {
+const mailNote = ({ domains, messages }: HomeFacts["mail"]) => {
   if (domains === 0) return <Link href="/dmarc/new">Monitor a domain</Link>;
-  return messages === 0 ? "no reports in these days" : `${percentText(aligned / messages)} aligned`;
+  return messages === 0 ? "no reports in these days" : `of ${countText(messages, "message")} in your name`;
 };
 
 const targetsNote = ({ total, listed, unknown, pending, paused }: HomeFacts["targets"]) => {
@@ -260,8 +329,7 @@ const VerifyPanel = ({ latest }: HomeFacts) => (
 );
 
 /** Everything that the home page shows. */
-interface HomeFacts {
-  readonly attention: readonly AttentionItem[];
+interface HomeFacts extends OpenProblemsProps {
   /** The last 30 days by day; the last one is today (UTC). */
   readonly days: UsageReport;
   readonly fromDay: number;
@@ -270,4 +338,13 @@ interface HomeFacts {
   readonly targets: TargetFigures;
   readonly mail: MailInName;
   readonly latest: readonly VerificationRow[];
+  readonly steps: readonly FirstStep[];
+  /** Changes of the last seven days. */
+  readonly listings: ChangeCounts;
+  /** What happened since the beginning of yesterday (UTC). */
+  readonly since: {
+    readonly lists: number;
+    readonly listings: ChangeCounts;
+    readonly alerts: AlertChanges;
+  };
 }

@@ -41,7 +41,7 @@ describe("the settings", () => {
     expect((await visitor.post(path, fields)).status).toBe(403);
   });
 
-  test.each([NOTIFY, "/settings/account", "/settings/service/backup", SUPPRESS, "/welcome/keys"])(
+  test.each([NOTIFY, "/settings/account", "/settings/service/backup", SUPPRESS, "/welcome/hide"])(
     "the form %s needs its token",
     async (path) => {
       const visitor = await signIn(start());
@@ -294,28 +294,5 @@ describe("the service", () => {
     expect(text).toContain("No scheduled backups.");
     expect(text).toContain("Set POSTWARDEN_BACKUP_DIR to one.");
     expect(text).toContain("1 failure, 1 warning");
-  });
-});
-
-describe("the first steps", () => {
-  test("are done one by one, and a key is made with one click", async () => {
-    const app = start();
-    const visitor = await signIn(app);
-    expect((await visitor.get("/welcome")).text).toContain("0 of 5 done in live mode");
-    const key = /pw_test_\w{49}/.exec((await visitor.submit("/welcome/keys", { mode: "test" })).html)?.[0] ?? "";
-    await app.request("POST", "/v1/email-verifications", { key, body: { email: "deliverable@example.com" } });
-    await app.request("POST", "/v1/blacklist/targets", { key, body: { target: "8.8.8.8" } });
-    expect((await visitor.get("/test/welcome")).text).toContain("3 of 5 done in test mode");
-    expect((await visitor.get("/welcome")).text).toContain("0 of 5 done in live mode");
-    const member = await signIn(app, { email: "m@example.com", role: "member", isOperator: false });
-    expect((await member.post("/welcome/keys", { mode: "live" })).status).toBe(403);
-    expect((await member.get("/welcome")).text).not.toContain("Create live key");
-    expect((await member.get("/welcome")).text).not.toContain("This machine");
-  });
-
-  test("show what the check of the machine found", async () => {
-    const visitor = await signIn(start());
-    expect((await visitor.get("/welcome")).text).toContain("not checked");
-    expect((await visitor.submit("/welcome/check")).text).toContain("Port 25 is closed.");
   });
 });

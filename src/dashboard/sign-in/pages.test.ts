@@ -363,6 +363,8 @@ describe("a one-time link", () => {
     const browser = new Browser(app);
     expect((await browser.get(`/setup/${token}`)).text).toContain("You will be the first user");
     expect((await browser.post(`/setup/${token}`, fields)).location).toBe("/welcome");
+    const { doctor } = app.service;
+    expect(doctor.isRunning || doctor.latestFindings() !== null).toBe(true);
     expect((await browser.get("/settings/profile")).text).toContain("owner, operator");
     expect(app.service.accounts.users.list()).toMatchObject([
       { user: { email: "new@example.com", hasPassword: true } },

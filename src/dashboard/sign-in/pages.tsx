@@ -28,6 +28,8 @@ export interface SignInParts {
   readonly sessions: Sessions;
   readonly setupLinks: SetupLinks;
   readonly users: Pick<Users, "hasUsers">;
+  /** Called when the first user of the service was made. */
+  readonly onFirstUser: () => void;
   /** The address of the client, by which attempts are slowed down; null when the connection is gone. */
   readonly clientAddress: (request: Request) => string | null;
 }
@@ -124,7 +126,7 @@ export const createSignInPages = (parts: SignInParts): readonly PageRoute[] => {
 
 /** The pages of one-time links. */
 const createSetupPages = (
-  { setupLinks, sessions }: SignInParts,
+  { setupLinks, sessions, onFirstUser }: SignInParts,
   clientOf: (visit: Visit) => Client,
 ): readonly PageRoute[] => {
   const viewOf = (token: string): View => {
@@ -141,7 +143,9 @@ const createSetupPages = (
         requireSame(form.password, form.repeat);
         const used = await setupLinks.use(token, form, { sessions, client: clientOf(visit) });
         // The first user of the service has everything yet to set up.
-        const next = found.value.email === null ? "/welcome" : "/";
+        const isFirst = found.value.email === null;
+        const next = isFirst ? "/welcome" : "/";
+        if (used.ok && isFirst) onFirstUser();
         if (used.ok) return redirectToPath(next, { ok: "You are signed in." }, [cookieOf(used.value, visit)]);
         if (used.error.code.startsWith("link_")) return brokenLinkView(used.error.message);
         throw userRefusal(used.error);

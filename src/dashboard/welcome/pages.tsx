@@ -1,200 +1,138 @@
 import { z } from "zod";
-import type { FirstSteps } from "../../accounts/store.ts";
-import type { OwnKeys } from "../../accounts/keys.ts";
 import type { Doctor } from "../../doctor/doctor.ts";
-import type { UrlOfRequest } from "../../foundation/http/request-target.ts";
-import { SCOPES } from "../../foundation/http/scopes.ts";
 import { Button, PostForm } from "../components/form.tsx";
 import { ButtonLink, HelpText, Icon, Badge } from "../components/inline.tsx";
-import { countText } from "../components/figures.tsx";
-import { PageHead, Panel } from "../components/panel.tsx";
-import { ShownKey } from "../components/shown-key.tsx";
-import { formAction, page } from "../page.ts";
+import { countText, Ring } from "../components/figures.tsx";
+import { Live, PageHead, Panel } from "../components/panel.tsx";
+import { type FirstStep, type FirstSteps, STEP_IDS } from "../first-steps.ts";
+import { formAction, listOf, page } from "../page.ts";
 import { type View, type Viewer, redirectTo } from "../visit.ts";
-import type { Owner } from "../../foundation/base/secrets.ts";
+import { createReportMailPages, type ReportMailUseCases } from "./report-mail.tsx";
 
-export interface WelcomeUseCases {
-  readonly keys: Pick<OwnKeys, "create">;
-  readonly urlOf: UrlOfRequest;
-  readonly doctor: Doctor;
-  readonly findSteps: (owner: Owner) => FirstSteps;
+export interface WelcomeUseCases extends ReportMailUseCases {
+  readonly doctor: Pick<Doctor, "start" | "isRunning">;
+  readonly steps: FirstSteps;
 }
 
 const PATH = "/welcome";
+const CHECK_EVERY_S = 2;
 
 /** The first steps, each shown as done or to do. */
-export const createWelcomePages = ({ keys, urlOf, doctor, findSteps }: WelcomeUseCases) => {
-  const view = (viewer: Viewer): View => ({
-    title: "First steps",
-    section: "home",
-    body: <WelcomePage viewer={viewer} doctor={doctor} steps={stepsOf(findSteps(viewer.caller))} />,
-  });
+export const createWelcomePages = (useCases: WelcomeUseCases) => {
+  const { doctor, steps } = useCases;
   return [
-    page({ path: PATH }, ({ viewer }) => view(viewer)),
+    page({ path: PATH }, ({ viewer }) => welcomeView(useCases, viewer)),
     formAction(
-      { path: `${PATH}/keys`, form: z.object({ mode: z.enum(["live", "test"]) }) },
-      ({ request, viewer, form: { mode } }) => {
-        const requested = { name: `first ${mode} key`, mode, scopes: SCOPES, expiresAtMs: null };
-        const issued = keys.create(viewer.account.id, requested, viewer.user.id);
-        const body = (
-          <ShownKey issued={issued} isNew baseUrl={urlOf(request)} next={{ path: PATH, text: "I have copied it" }} />
-        );
-        return { title: "Copy the key", section: "home", isShownOnce: true, body };
+      { path: `${PATH}/hide`, form: z.object({ steps: listOf(z.enum(STEP_IDS)) }) },
+      async ({ viewer, form }) => {
+        await steps.hide(viewer, form.steps);
+        return redirectTo(viewer, form.steps.length > 1 ? "/" : PATH, {
+          ok: form.steps.length > 1 ? "The first steps are hidden. They stay at /welcome." : "Hidden.",
+        });
       },
-      { rerender: ({ viewer }) => view(viewer) },
+      { rerender: ({ viewer }) => welcomeView(useCases, viewer) },
     ),
-    formAction({ path: `${PATH}/check` }, async ({ viewer }) => {
-      await doctor.run();
-      return redirectTo(viewer, PATH);
+    formAction({ path: `${PATH}/show` }, async ({ viewer }) => {
+      await steps.hide(viewer, null);
+      return redirectTo(viewer, PATH, { ok: "All steps are shown." });
     }),
+    formAction({ path: `${PATH}/check` }, ({ viewer }) => {
+      const isRunning = doctor.start();
+      const refusal = { bad: "This machine was checked less than 30 seconds ago. Wait a moment." };
+      return redirectTo(viewer, PATH, isRunning ? undefined : refusal);
+    }),
+    ...createReportMailPages(useCases),
   ];
 };
 
+const welcomeView = ({ steps, doctor }: WelcomeUseCases, viewer: Viewer): View => ({
+  title: "First steps",
+  section: "home",
+  body: <WelcomePage viewer={viewer} steps={steps.of(viewer)} isChecking={doctor.isRunning} />,
+});
+
 interface PageProps {
   readonly viewer: Viewer;
-  readonly doctor: Doctor;
-  readonly steps: readonly Step[];
+  readonly steps: readonly FirstStep[];
+  /** Whether the machine is being checked. */
+  readonly isChecking: boolean;
 }
 
-const WelcomePage = ({ viewer, doctor, steps }: PageProps) => {
-  const { user, mode } = viewer;
-  const done = steps.filter(({ isDone }) => isDone).length;
+const WelcomePage = ({ viewer: { mode, user }, steps, isChecking }: PageProps) => {
+  const shown = steps.filter(({ isHidden }) => !isHidden);
+  const hidden = steps.length - shown.length;
+  const done = shown.filter(({ isDone }) => isDone).length;
+  const isMachineShown = user.isOperator && shown.some(({ id }) => id === "machine");
   return (
     <>
       <PageHead
         title="First steps"
-        meta={`${done} of ${steps.length} done in ${mode} mode. In test mode, everything is free and nothing leaves this machine.`}
+        meta={
+          mode === "test"
+            ? "In test mode, everything is free and nothing leaves this machine."
+            : "Each step leads to its page. It is done when what it is for works."
+        }
+        actions={<Ring done={done} total={shown.length} />}
       />
-      {user.isOperator && <Machine doctor={doctor} />}
-      <Panel title="What to set up" isFlush>
-        <ol class="first-steps">
-          {steps.map((step) => (
-            <li key={step.title} class={step.isDone ? "done" : undefined}>
-              <Icon name={step.isDone ? "circle-check" : "circle-minus"} />
-              <div>
-                <h3>
-                  {step.title} <Badge kind={step.isDone ? "ok" : "unknown"}>{step.isDone ? "done" : "to do"}</Badge>
-                </h3>
-                <p class="soft">{step.text}</p>
-              </div>
-              <div class="actions">
-                {step.action === "keys" ? (
-                  user.role === "owner" && <KeyButtons />
-                ) : (
-                  <ButtonLink href={step.action.path}>{step.isDone ? "Open" : step.action.text}</ButtonLink>
-                )}
-              </div>
-            </li>
-          ))}
-        </ol>
-      </Panel>
+      <Live id="steps" everyS={CHECK_EVERY_S} isOn={isChecking && isMachineShown}>
+        <Panel
+          title={done === shown.length ? "Everything is set up" : "What to set up"}
+          aside={`${done} of ${countText(shown.length, "step")} done`}
+          isFlush
+        >
+          <ol class="first-steps">
+            {shown.map((step) => (
+              <Step key={step.id} step={step} isChecking={isChecking && step.id === "machine"} />
+            ))}
+          </ol>
+        </Panel>
+      </Live>
+      {hidden > 0 && (
+        <PostForm action={`${PATH}/show`}>
+          <Button kind="quiet" icon="eye">
+            Show {countText(hidden, "hidden step")}
+          </Button>
+        </PostForm>
+      )}
     </>
   );
 };
 
-const KeyButtons = () => (
-  <PostForm action={`${PATH}/keys`} class="actions">
-    <Button name="mode" value="test" icon="flask-conical">
-      Create test key
-    </Button>
-    <Button name="mode" value="live" icon="key-round">
-      Create live key
-    </Button>
-  </PostForm>
-);
-
-/** What the checks of the machine found, in a few lines. */
-const Machine = ({ doctor }: { readonly doctor: Doctor }) => {
-  const latest = doctor.latestFindings();
-  const troubled = latest?.findings.filter(({ severity }) => severity !== "ok") ?? [];
+const Step = ({ step, isChecking }: { readonly step: FirstStep; readonly isChecking: boolean }) => {
+  const { id, title, text, action, isDone } = step;
   return (
-    <Panel
-      title="This machine"
-      aside={
-        <PostForm action={`${PATH}/check`}>
-          <Button icon="refresh-cw">{latest === null ? "Check it now" : "Check again"}</Button>
-        </PostForm>
-      }
-      isFlush
-    >
-      <ul class="findings">
-        {latest === null && (
-          <li>
-            <Badge kind="unknown">not checked</Badge>
-            <div>
-              <h3>Can this machine verify addresses?</h3>
-              <p>The check takes up to 25 seconds: outgoing port 25, DNS, reverse DNS, blocklists, disk and backups.</p>
-            </div>
-          </li>
+    <li class={isDone ? "done" : undefined}>
+      <Icon name={isDone ? "circle-check" : isChecking ? "refresh-cw" : "circle"} />
+      <div>
+        <h3>
+          {title}{" "}
+          {isDone ? (
+            <Badge kind="ok">done</Badge>
+          ) : (
+            <Badge kind={isChecking ? "info" : "unknown"} icon={isChecking ? "clock" : "arrow-right"}>
+              {isChecking ? "runs" : "to do"}
+            </Badge>
+          )}
+        </h3>
+        <p class="soft">
+          <HelpText text={text} />
+        </p>
+      </div>
+      <div class="actions">
+        {id === "machine" && !isChecking && (
+          <PostForm action={`${PATH}/check`}>
+            <Button icon="refresh-cw">{isDone ? "Check again" : "Check now"}</Button>
+          </PostForm>
         )}
-        {latest !== null && troubled.length === 0 && (
-          <li>
-            <Badge kind="ok">ready</Badge>
-            <div>
-              <h3>Everything is in order</h3>
-              <p>{countText(latest.findings.length, "check")} passed.</p>
-            </div>
-          </li>
+        {action.path !== PATH && <ButtonLink href={action.path}>{isDone ? "Open" : action.text}</ButtonLink>}
+        {!isDone && !isChecking && (
+          <PostForm action={`${PATH}/hide`}>
+            <Button kind="quiet" name="steps" value={id} title={`Hides "${title}"`}>
+              Hide
+            </Button>
+          </PostForm>
         )}
-        {troubled.map(({ title, severity, detail, remedy }, at) => (
-          <li key={at}>
-            <Badge kind={severity === "fail" ? "bad" : "warn"}>{severity === "fail" ? "failure" : "warning"}</Badge>
-            <div>
-              <h3>{title}</h3>
-              <p>
-                <HelpText text={detail} />
-              </p>
-              {remedy !== null && (
-                <p class="remedy">
-                  <HelpText text={remedy} />
-                </p>
-              )}
-            </div>
-          </li>
-        ))}
-      </ul>
-    </Panel>
+      </div>
+    </li>
   );
 };
-
-/** A step of the page of first steps. `action`: where it is done, or the buttons that make keys. */
-interface Step {
-  readonly title: string;
-  readonly text: string;
-  readonly isDone: boolean;
-  readonly action: "keys" | { readonly text: string; readonly path: string };
-}
-
-/** The steps in their order. */
-const stepsOf = ({ hasKey, hasVerified, hasList, hasDomain, hasTarget }: FirstSteps): readonly Step[] => [
-  {
-    title: "Create an API key",
-    isDone: hasKey,
-    action: "keys",
-    text: "Programs use it. A test key returns fixed results for addresses such as deliverable@example.com.",
-  },
-  {
-    title: "Verify an address",
-    isDone: hasVerified,
-    action: { text: "Verify one", path: "/verify" },
-    text: "Your own, for a start: you know what the result should be.",
-  },
-  {
-    title: "Verify a list",
-    isDone: hasList,
-    action: { text: "Choose a file", path: "/lists" },
-    text: "A CSV or Excel file, or pasted addresses. You see the cost before it starts.",
-  },
-  {
-    title: "Enroll a domain",
-    isDone: hasDomain,
-    action: { text: "Enroll one", path: "/dmarc" },
-    text: "Receivers then report who sends in its name. The first report takes 24 to 48 hours.",
-  },
-  {
-    title: "Watch an address on blocklists",
-    isDone: hasTarget,
-    action: { text: "Add one", path: "/blocklists" },
-    text: "The addresses and domains that you send from. You are notified when one is listed and when it is delisted.",
-  },
-];

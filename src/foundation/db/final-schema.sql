@@ -612,7 +612,7 @@ CREATE TABLE `users` (
 	`recovery_codes` text NOT NULL,
 	`time_zone` text,
 	`created_at_ms` integer NOT NULL,
-	`last_sign_in_at_ms` integer, `tag` text,
+	`last_sign_in_at_ms` integer, `tag` text, `hidden_steps` text DEFAULT '[]' NOT NULL,
 	FOREIGN KEY (`account_id`) REFERENCES `accounts`(`id`) ON UPDATE no action ON DELETE no action
 );
 CREATE UNIQUE INDEX `users_email_unique` ON `users` (`email`);
@@ -681,7 +681,7 @@ CREATE TABLE `dmarc_overviews` (
 	`aligned_30` integer NOT NULL,
 	`actionable_30` integer NOT NULL,
 	`body` text NOT NULL
-);
+, `messages_before_7` integer, `aligned_before_7` integer);
 CREATE TABLE `dmarc_weekly` (
 	`domain` integer NOT NULL,
 	`source` integer NOT NULL,
@@ -788,3 +788,10 @@ CREATE TABLE `dmarc_mta_sts` (
 	`enforced_until_ms` integer
 );
 CREATE INDEX `dmarc_mta_sts_due` ON `dmarc_mta_sts` (`due_at_ms`);
+CREATE TABLE `machine_acknowledgements` (
+	`warning` text PRIMARY KEY NOT NULL,
+	`reason` text NOT NULL,
+	`until_ms` integer NOT NULL,
+	`acknowledged_by` text NOT NULL,
+	`acknowledged_at_ms` integer NOT NULL
+);

@@ -41,6 +41,7 @@ import m0038 from "../../../drizzle/0038_unknown_stone_men.sql" with { type: "te
 import m0039 from "../../../drizzle/0039_chemical_nighthawk.sql" with { type: "text" };
 import m0040 from "../../../drizzle/0040_record_history.sql" with { type: "text" };
 import m0041 from "../../../drizzle/0041_cynical_molly_hayes.sql" with { type: "text" };
+import m0042 from "../../../drizzle/0042_first_steps_and_warnings.sql" with { type: "text" };
 import finalSchema from "./final-schema.sql" with { type: "text" };
 
 export interface Migration {
@@ -92,6 +93,7 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0039_chemical_nighthawk", sql: m0039 },
   { name: "0040_record_history", sql: m0040 },
   { name: "0041_cynical_molly_hayes", sql: m0041 },
+  { name: "0042_first_steps_and_warnings", sql: m0042 },
 ];
 
 /** Creates in an empty database what all migrations together would make of it. */

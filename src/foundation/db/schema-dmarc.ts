@@ -229,6 +229,9 @@ export const dmarcOverviews = sqliteTable("dmarc_overviews", {
   /** Messages of the last seven and the last 30 days, including the day on which this was computed. */
   messages7: requiredInteger("messages_7"),
   aligned7: requiredInteger("aligned_7"),
+  /** The same of the seven days before; null when no report covers them, and in rows of earlier versions. */
+  messagesBefore7: integer("messages_before_7"),
+  alignedBefore7: integer("aligned_before_7"),
   messages30: requiredInteger("messages_30"),
   aligned30: requiredInteger("aligned_30"),
   /** Failing messages of 30 days that somebody must act on: neither forwarded nor forged. */

@@ -26,6 +26,8 @@ export const users = sqliteTable(
     recoveryCodes: text("recovery_codes", { mode: "json" }).$type<readonly string[]>().notNull(),
     /** IANA name; null: that of the browser or UTC. */
     timeZone: text("time_zone"),
+    /** The first steps that this user does not want to see. */
+    hiddenSteps: text("hidden_steps", { mode: "json" }).$type<readonly string[]>().notNull().default([]),
     createdAtMs: requiredInteger("created_at_ms"),
     lastSignInAtMs: integer("last_sign_in_at_ms"),
   },
@@ -65,6 +67,17 @@ export const setupLinks = sqliteTable(
   },
   (table) => [index("setup_links_by_user").on(table.userId)],
 );
+
+/** Warnings about the machine that an operator knows about and does not want to see before a time. */
+export const machineAcknowledgements = sqliteTable("machine_acknowledgements", {
+  /** Identifies the warning (`warningKey`). */
+  warning: text().primaryKey(),
+  reason: requiredText(),
+  untilMs: requiredInteger("until_ms"),
+  /** `user:<id>`. */
+  acknowledgedBy: requiredText("acknowledged_by"),
+  acknowledgedAtMs: requiredInteger("acknowledged_at_ms"),
+});
 
 /** What operators did, append-only (enforced by triggers). It outlives the accounts that it names. */
 export const auditLog = sqliteTable(

@@ -48,7 +48,15 @@ describe("the overview of a domain", () => {
     report(number, today, SERVICE, { messages: 3, authenticated: 3 });
     await job.run();
     const overview = store.read(number);
-    expect(overview).toMatchObject({ messages7: 13, aligned7: 9, messages30: 58, aligned30: 54, actionable30: 4 });
+    expect(overview).toMatchObject({
+      messages7: 13,
+      aligned7: 9,
+      messagesBefore7: 5,
+      alignedBefore7: 5,
+      messages30: 58,
+      aligned30: 54,
+      actionable30: 4,
+    });
     expect(overview?.messages).toHaveLength(30);
     expect(overview?.messages.map((count, index) => [index, count]).filter(([, count]) => count !== null)).toEqual([
       [0, 40],
@@ -86,7 +94,7 @@ describe("the overview of a domain", () => {
   test("of another version is no overview", () => {
     const { db, add, store } = start();
     const { number } = add("example.com");
-    db.sqlite.run("INSERT INTO dmarc_overviews VALUES (?, 1, 0, 0, 0, 0, 0, '{}')", [number]);
+    db.sqlite.run("INSERT INTO dmarc_overviews VALUES (?, 1, 0, 0, 0, 0, 0, '{}', NULL, NULL)", [number]);
     expect(store.read(number)).toBeNull();
   });
 });

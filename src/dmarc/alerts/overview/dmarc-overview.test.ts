@@ -31,7 +31,16 @@ const start = () => {
 };
 
 const NOTHING: DomainOverview = {
-  ...{ computedAtMs: 5, messages7: 0, aligned7: 0, messages30: 0, aligned30: 0, actionable30: 0 },
+  ...{
+    computedAtMs: 5,
+    messages7: 0,
+    aligned7: 0,
+    messagesBefore7: null,
+    alignedBefore7: null,
+    messages30: 0,
+    aligned30: 0,
+    actionable30: 0,
+  },
   ...{ fromDay: 0, messages: [], failing: [], next: null },
 };
 
@@ -206,14 +215,21 @@ describe("the list of domains", () => {
 test("mail in our name is that of all domains of the account and mode", () => {
   const { add, overview, summed } = start();
   expect(overview.mailInName(OWNER)).toEqual({
-    ...{ domains: 0, messages: 0, aligned: 0, alignedPercent: null, computedAtMs: null },
+    ...{ domains: 0, messages: 0, aligned: 0, alignedPercent: null, before: null, computedAtMs: null },
   });
   summed(add("a.example"), { messages7: 30, aligned7: 29, computedAtMs: 9 });
-  summed(add("b.example"), { messages7: 10, aligned7: 10, computedAtMs: 4 });
+  summed(add("b.example"), { messages7: 10, aligned7: 10, messagesBefore7: 8, alignedBefore7: 6, computedAtMs: 4 });
   add("c.example");
   summed(add("d.example", { accountId: "another" }), { messages7: 1_000 });
   expect(overview.mailInName(OWNER)).toEqual({
-    ...{ domains: 3, messages: 40, aligned: 39, alignedPercent: 97.5, computedAtMs: 4 },
+    ...{
+      domains: 3,
+      messages: 40,
+      aligned: 39,
+      alignedPercent: 97.5,
+      before: { messages: 8, aligned: 6 },
+      computedAtMs: 4,
+    },
   });
 });
 

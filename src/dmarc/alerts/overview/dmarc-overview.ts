@@ -1,5 +1,5 @@
 import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
-import type { OpenAlertStore, RecentAlert } from "../rules/alert-rule-store.ts";
+import type { AlertChanges, OpenAlertStore, RecentAlert } from "../rules/alert-rule-store.ts";
 import type {
   DomainOrder,
   DomainOverview,
@@ -64,6 +64,8 @@ export interface MailInName {
   readonly aligned: number;
   /** Null when there are no messages. */
   readonly alignedPercent: number | null;
+  /** The same of the seven days before; null when no report covers them. */
+  readonly before: { readonly messages: number; readonly aligned: number } | null;
   /** When the oldest of the counts were computed; null before the first. */
   readonly computedAtMs: number | null;
 }
@@ -138,8 +140,11 @@ export class DmarcOverview {
   }
 
   mailInName(owner: DomainOwner): MailInName {
-    const { domains, messages, aligned, computedAtMs } = this.stores.overviews.sums(owner);
-    return { domains, messages, aligned, alignedPercent: percentOf(aligned, messages), computedAtMs };
+    const sums = this.stores.overviews.sums(owner);
+    const { domains, messages, aligned, messagesBefore, alignedBefore, computedAtMs } = sums;
+    const before =
+      messagesBefore === null || alignedBefore === null ? null : { messages: messagesBefore, aligned: alignedBefore };
+    return { domains, messages, aligned, alignedPercent: percentOf(aligned, messages), before, computedAtMs };
   }
 
   /** Open problems in DMARC, worst first, then newest first: failed checks of the DNS, and alerts that still hold. */
@@ -158,6 +163,11 @@ export class DmarcOverview {
       );
       return [...statuses, ...alerts.map(alertAttention)].toSorted(byUrgencyAndAge);
     });
+  }
+
+  /** The alerts that were raised and acknowledged since a time. */
+  alertChanges(owner: DomainOwner, sinceMs: number): AlertChanges {
+    return this.stores.alerts.changes(owner, { sinceMs, fromMs: this.runtime.clock.nowMs() - OPEN_DAYS_MAX * DAY_MS });
   }
 
   /** The alerts of a domain that still hold and that nobody acknowledged, worst first. */
@@ -339,12 +349,16 @@ const computeOverview = (
   const days = rollups.domainDays([domain.number], range);
   const sources = read.sources(range);
   const month = sumFields(days, "messages", "aligned");
-  const lastDays = days.filter(({ day }) => day > toDay - WEEK_DAYS);
-  const week = sumFields(lastDays, "messages", "aligned");
+  const daysBetween = (from: number, to: number) => days.filter(({ day }) => day > from && day <= to);
+  const week = sumFields(daysBetween(toDay - WEEK_DAYS, toDay), "messages", "aligned");
+  const daysBefore = daysBetween(toDay - 2 * WEEK_DAYS, toDay - WEEK_DAYS);
+  const before = daysBefore.length === 0 ? null : sumFields(daysBefore, "messages", "aligned");
   return {
     computedAtMs: nowMs,
     messages7: week.messages,
     aligned7: week.aligned,
+    messagesBefore7: before?.messages ?? null,
+    alignedBefore7: before?.aligned ?? null,
     messages30: month.messages,
     aligned30: month.aligned,
     actionable30: sumBy(sources, actionableFailures),

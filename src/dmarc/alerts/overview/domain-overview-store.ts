@@ -46,13 +46,17 @@ interface OverviewSums {
   readonly counted: number;
   readonly messages: number;
   readonly aligned: number;
+  /** Of the seven days before; null when they are known of no domain. */
+  readonly messagesBefore: number | null;
+  readonly alignedBefore: number | null;
   /** When the oldest of the counts were computed; null when none are known. */
   readonly computedAtMs: number | null;
 }
 
 type Stored = Omit<DomainOverview, keyof typeof overviewBodySchema.shape> & { readonly body: string };
 
-const COLUMNS = `computed_at_ms computedAtMs, messages_7 messages7, aligned_7 aligned7, messages_30 messages30,
+const COLUMNS = `computed_at_ms computedAtMs, messages_7 messages7, aligned_7 aligned7,
+  messages_before_7 messagesBefore7, aligned_before_7 alignedBefore7, messages_30 messages30,
   aligned_30 aligned30, actionable_30 actionable30, body`;
 
 const OF_OWNER = `d.account_id = $account AND d.mode = $mode AND d.deleted_at_ms IS NULL
@@ -79,13 +83,18 @@ export class DomainOverviewStore {
 
   /** Saves the overview of a domain, unless the domain was deleted meanwhile. */
   save(_tx: Tx, domain: number, overview: DomainOverview): void {
-    const { computedAtMs, messages7, aligned7, messages30, aligned30, actionable30, ...body } = overview;
+    const { computedAtMs, messages7, aligned7, messagesBefore7, alignedBefore7, ...rest } = overview;
+    const { messages30, aligned30, actionable30, ...body } = rest;
     this.deps.sqlite
       .query(
-        `INSERT OR REPLACE INTO dmarc_overviews SELECT number, ?, ?, ?, ?, ?, ?, ? FROM dmarc_domains
+        `INSERT OR REPLACE INTO dmarc_overviews (domain, computed_at_ms, messages_7, aligned_7, messages_before_7, aligned_before_7,
+          messages_30, aligned_30, actionable_30, body) SELECT number, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM dmarc_domains
           WHERE number = ? AND deleted_at_ms IS NULL`,
       )
-      .run(computedAtMs, messages7, aligned7, messages30, aligned30, actionable30, JSON.stringify(body), domain);
+      .run(
+        ...[computedAtMs, messages7, aligned7, messagesBefore7, alignedBefore7, messages30, aligned30, actionable30],
+        ...[JSON.stringify(body), domain],
+      );
   }
 
   /** Null before the first, and when another version wrote it. */
@@ -174,11 +183,13 @@ export class DomainOverviewStore {
     const row = this.deps.sqlite
       .query<OverviewSums, Record<string, string | null>>(
         `SELECT count(*) domains, count(o.domain) counted, coalesce(sum(o.messages_7), 0) messages,
-          coalesce(sum(o.aligned_7), 0) aligned, min(o.computed_at_ms) computedAtMs
+          coalesce(sum(o.aligned_7), 0) aligned, sum(o.messages_before_7) messagesBefore, sum(o.aligned_before_7) alignedBefore,
+          min(o.computed_at_ms) computedAtMs
           FROM dmarc_domains d LEFT JOIN dmarc_overviews o ON o.domain = d.number WHERE ${OF_OWNER}`,
       )
       .get({ account: accountId, mode, only });
-    return row ?? { domains: 0, counted: 0, messages: 0, aligned: 0, computedAtMs: null };
+    const none = { messagesBefore: null, alignedBefore: null, computedAtMs: null };
+    return row ?? { domains: 0, counted: 0, messages: 0, aligned: 0, ...none };
   }
 }
 
@@ -208,6 +219,9 @@ export interface DomainOverview extends DomainOverviewBody {
   readonly computedAtMs: number;
   readonly messages7: number;
   readonly aligned7: number;
+  /** Of the seven days before these; null when no report covers them. */
+  readonly messagesBefore7: number | null;
+  readonly alignedBefore7: number | null;
   readonly messages30: number;
   readonly aligned30: number;
   /** Failing messages of 30 days that somebody must act on: neither forwarded nor forged. */

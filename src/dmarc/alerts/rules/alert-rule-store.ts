@@ -279,6 +279,12 @@ interface RecentQuery {
   readonly domains: readonly number[] | null;
 }
 
+/** Alerts in a time. */
+export interface AlertChanges {
+  readonly raised: number;
+  readonly acknowledged: number;
+}
+
 /** Alerts across the domains of an owner. */
 export class OpenAlertStore {
   constructor(private readonly deps: Pick<Db, "sqlite">) {}
@@ -297,6 +303,21 @@ export class OpenAlertStore {
           ORDER BY a.at_ms DESC, a.id DESC LIMIT ?5`,
       )
       .all(accountId, mode, JSON.stringify(rules), sinceMs, limit, domains && JSON.stringify(domains));
+  }
+
+  /** How many alerts of monitored domains were raised and how many were acknowledged since a time, of those raised after `fromMs`. */
+  changes(
+    { accountId, mode }: DomainOwner,
+    { sinceMs, fromMs }: Readonly<Record<"sinceMs" | "fromMs", number>>,
+  ): AlertChanges {
+    const row = this.deps.sqlite
+      .query<AlertChanges, [string, string, number, number]>(
+        `SELECT coalesce(sum(a.at_ms >= ?3), 0) raised, coalesce(sum(a.acknowledged_at_ms >= ?3), 0) acknowledged
+          FROM dmarc_domains d CROSS JOIN dmarc_alerts a ON a.domain = d.number AND a.at_ms >= ?4
+          WHERE d.account_id = ?1 AND d.mode = ?2 AND d.deleted_at_ms IS NULL AND d.monitoring_enabled = 1`,
+      )
+      .get(accountId, mode, sinceMs, fromMs);
+    return row ?? { raised: 0, acknowledged: 0 };
   }
 
   /** The keys of the sources that the user classified, as `<number of the domain> <key>`. */
