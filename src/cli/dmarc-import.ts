@@ -1,5 +1,7 @@
 import { systemClock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
+import type { KeyMode } from "../foundation/base/secrets.ts";
+import type { DomainOwner } from "../dmarc/records/domains/domain-store.ts";
 import { ImportSlice } from "../dmarc/reports/open.ts";
 import { systemPlatform } from "../service/platform.ts";
 import type { Platform } from "../foundation/net/platform.ts";
@@ -7,7 +9,7 @@ import type { Db } from "../foundation/db/open.ts";
 import { isDatabaseState } from "../foundation/base/errors.ts";
 import { findingViews } from "../dmarc/reports/ingest/ingestion-schemas.ts";
 import type { IngestionRow } from "../dmarc/reports/ingest/ingestion-store.ts";
-import { accountOption, argument, command } from "./command.ts";
+import { accountOptions, argument, command } from "./command.ts";
 import { accountIdOf, openDatabase, performInSteps } from "./data-directory.ts";
 import { loadConfig } from "./prepare-directory.ts";
 import { findFiles, type ReportBytes, type ReportPath, readReportBytes } from "./dmarc-files.ts";
@@ -24,20 +26,20 @@ const CHECKPOINT_PAGES = 8_000;
 export interface ReportDatabase {
   readonly db: Db;
   readonly platform: Platform;
-  readonly accountId: string;
+  readonly owner: Pick<DomainOwner, "accountId" | "mode">;
 }
 
-/** Opens the database for the account of this name, or the only account. A full disk is a failure of the command. */
+/** Opens the database for the account with a name, or the only account. A full disk is a failure of the command. */
 export const withReportDatabase = async (
   io: Io,
-  account: string | undefined,
+  { account, mode }: { readonly account: string | undefined; readonly mode: KeyMode },
   work: (database: ReportDatabase) => Promise<void>,
 ): Promise<void> => {
   const config = loadConfig(io);
   const db = openDatabase(io, config);
   const platform = systemPlatform(config);
   try {
-    await work({ db, platform, accountId: accountIdOf(db, account) });
+    await work({ db, platform, owner: { accountId: accountIdOf(db, account), mode } });
   } catch (error) {
     if (!isDatabaseState(error)) throw error;
     const advice = "Reports stored so far are kept. Run the same command again to continue.";
@@ -116,9 +118,9 @@ class ReportImport {
   }
 
   #incoming({ input, bytes }: { readonly input: string; readonly bytes: Uint8Array }) {
-    const { accountId } = this.#database;
+    const { owner } = this.#database;
     const noSession = { client: null, helo: null, mailFrom: null };
-    return { accountId, mode: "live" as const, domain: null, via: "import" as const, name: input, bytes, ...noSession };
+    return { ...owner, domain: null, via: "import" as const, name: input, bytes, ...noSession };
   }
 
   /** Syncs everything stored so far to the disk, and prints its results. */
@@ -139,7 +141,7 @@ const importFiles = async (
   { io, json, stdin }: { readonly io: Io; readonly json: boolean | undefined; readonly stdin: Stdin },
 ): Promise<void> => {
   const tally = createImportTally(files);
-  const { db, accountId } = database;
+  const { db, owner } = database;
   const reports = new ReportImport(database, { io, json, tally });
   let isInterrupted = false;
   void io.untilSignal().then(() => {
@@ -160,7 +162,7 @@ const importFiles = async (
   };
   try {
     await performInSteps(io, db, {
-      action: { action: "dmarc.reports.import", accountId, subject: null },
+      action: { action: "dmarc.reports.import", accountId: owner.accountId, subject: null },
       work: readAll,
       resultOf: () => tally.look().outcomes,
     });
@@ -174,8 +176,13 @@ const importFiles = async (
       "Interrupted. Reports stored so far are kept; run the same command again to continue.",
       "interrupted",
     );
-  const { rejected } = tally.look().outcomes;
-  if (rejected > 0) throw new CommandFailed(`${rejected.toLocaleString("en")} could not be read.`, "rejected");
+  const { rejected, quarantined } = tally.look().outcomes;
+  const kept = `${quarantined.toLocaleString("en")} kept, but not counted.`;
+  if (rejected > 0) {
+    const unread = `${rejected.toLocaleString("en")} could not be read.`;
+    throw new CommandFailed(quarantined > 0 ? `${unread} ${kept}` : unread, "rejected");
+  }
+  if (quarantined > 0) throw new CommandFailed(kept, "quarantined");
 };
 
 export type Stdin = () => ReadableStream<Uint8Array>;
@@ -184,15 +191,15 @@ export type Stdin = () => ReadableStream<Uint8Array>;
 export const importCommand = (stdin: Stdin) =>
   command({
     description:
-      "Store the DMARC reports in files, directories and mailboxes. Reports older than the retention of their domain are discarded.",
+      "Store the DMARC reports in files, directories and mailboxes. Reports older than the retention of their domain are discarded. Ends with status 1 when something was rejected or quarantined.",
     example: "dmarc import ~/Maildir/.dmarc reports.mbox *.xml.gz",
     json: "print one JSON object per file",
     args: {
       given: argument("<file...>", "mails, mailboxes, XML, gzip and zip files, directories; - is standard input"),
     },
-    options: { account: accountOption },
-    run: ({ io, isJson: json }, { given, account }) =>
-      withReportDatabase(io, account, async (database) => {
+    options: accountOptions("reports"),
+    run: ({ io, isJson: json }, { given, ...whose }) =>
+      withReportDatabase(io, whose, async (database) => {
         database.db.sqlite.run("PRAGMA synchronous = NORMAL");
         database.db.sqlite.run(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
         await importFiles(database, await Array.fromAsync(findFiles(given)), { io, json, stdin });

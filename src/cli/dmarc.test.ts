@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
-import { newId } from "../foundation/base/secrets.ts";
+import { type KeyMode, newId } from "../foundation/base/secrets.ts";
 import { IngestionStore } from "../dmarc/reports/ingest/ingestion-store.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { SAMPLE_DAY_S, sampleReportMail, sampleReportXml } from "../testing/dmarc-reports.ts";
@@ -32,10 +32,10 @@ const newWorld = async (...accounts: string[]) => {
   await runCommand(["migrate"]);
   for (const account of accounts) await runCommand(["accounts", "create", account]);
   /** Enrols a domain for the first account. */
-  const enrol = (domain: string): void => {
+  const enrol = (domain: string, mode: KeyMode = "live"): void => {
     const db = openDatabaseAt(join(dataDir, "postwarden.db"));
     const account = db.sqlite.query<{ id: string }, []>("SELECT id FROM accounts").get();
-    insertDomain(db, domain, { accountId: account?.id ?? "" });
+    insertDomain(db, domain, { accountId: account?.id ?? "", mode });
     db.close();
   };
   const run = async (args: readonly string[], { stdin = "", interrupts = () => false, settings }: Options = {}) => {
@@ -99,7 +99,7 @@ describe("dmarc import", () => {
     expect((await run(["import", join(ours, "..")])).out).toMatch(/duplicate\s+1\n/);
     const file = write("one/a.xml", sampleReportXml({ domain: "nobody.example" }));
     const first = await run(["import", file]);
-    expect(first.code).toBeNull();
+    expect(first.code).toBe("quarantined");
     expect(first.out).toMatch(/quarantined\s+1\s+foreign_domain/);
     expect(first.out).toMatch(/total\s+1/);
     expect(first.err).toContain(`${file}: quarantined foreign_domain`);
@@ -187,7 +187,17 @@ describe("dmarc import", () => {
     const run = await newWorld("a", "b");
     expect((await run(["import", file])).code).toBe("account");
     expect((await run(["import", file, "--account", "c"])).code).toBe("unknown_account");
-    expect((await run(["import", file, "--account", "b"])).code).toBeNull();
+    const other = await run(["import", file, "--account", "b"]);
+    expect([other.code, other.out]).toEqual(["quarantined", expect.stringMatching(/quarantined\s+1/)]);
+  });
+
+  test("stores the reports of live or of test keys", async () => {
+    const run = await newWorld("main");
+    run.enrol("example.com", "test");
+    const file = write("mode.xml", sampleReportXml());
+    expect((await run(["import", file])).out).toMatch(/quarantined\s+1\s+foreign_domain/);
+    const stored = await run(["import", file, "--mode", "test"]);
+    expect([stored.code, stored.out]).toEqual([null, expect.stringMatching(/stored\s+1\n/)]);
   });
 
   test("ends when it is interrupted, and keeps what is stored", async () => {

@@ -3,7 +3,7 @@ import { createLog } from "../foundation/base/log.ts";
 import { isId } from "../foundation/base/secrets.ts";
 import { AcceptedReporters, acceptedView } from "../dmarc/insight/queries/accepted-reporters.ts";
 import { ImportSlice } from "../dmarc/reports/open.ts";
-import { accountOption, argument, command, type CommandTrees, group, toggle } from "./command.ts";
+import { accountOptions, argument, command, type CommandTrees, group, toggle } from "./command.ts";
 import { performInSteps } from "./data-directory.ts";
 import { DOMAIN_COMMANDS } from "./dmarc-domains.ts";
 import { DMARC_EXPORT } from "./dmarc-export.ts";
@@ -18,10 +18,9 @@ import { type CommandService, inService } from "./service.ts";
 
 /** Reads ingestions again in this process. A running server may do so at the same time; each is processed once. */
 const retryIngestions = async (
-  { db, platform, accountId }: ReportDatabase,
+  { db, platform, owner }: ReportDatabase,
   { ids, isAccepted, io }: { readonly ids: readonly string[]; readonly isAccepted: boolean; readonly io: Io },
 ) => {
-  const owner = { accountId, mode: "live" } as const;
   const { ingestions } = new ImportSlice(
     { db, clock: platform.clock, log: createLog("error", systemClock, io.err) },
     platform,
@@ -42,7 +41,7 @@ const RETRY = command({
   options: {
     all: toggle("all that were rejected or quarantined"),
     acceptUnauthenticated: toggle("count these mails although they failed authentication"),
-    account: accountOption,
+    ...accountOptions("reports"),
   },
   check({ ids, all, acceptUnauthenticated }) {
     if ((ids.length === 0) !== all) throw new UsageError("Pass the ids of ingestions, or --all.", "ids");
@@ -51,12 +50,12 @@ const RETRY = command({
     const wrong = ids.find((id) => !isId(id));
     if (wrong !== undefined) throw new UsageError(`"${wrong}" is not the id of an ingestion.`, "ids");
   },
-  run: ({ io, isJson, print }, { ids, all, acceptUnauthenticated: isAccepted, account }) =>
-    withReportDatabase(io, account, async (database) => {
-      const { db, accountId } = database;
+  run: ({ io, isJson, print }, { ids, all, acceptUnauthenticated: isAccepted, ...whose }) =>
+    withReportDatabase(io, whose, async (database) => {
+      const { db, owner } = database;
       const after = isAccepted ? { after: { accepted_unauthenticated: true } } : {};
       const { result, tally } = await performInSteps(io, db, {
-        action: { action: "dmarc.reports.retry", accountId, subject: ids[0] ?? null, ...after },
+        action: { action: "dmarc.reports.retry", accountId: owner.accountId, subject: ids[0] ?? null, ...after },
         work: () => retryIngestions(database, { ids, isAccepted, io }),
         resultOf: ({ result: { retried } }) => ({ retried }),
       });

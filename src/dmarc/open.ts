@@ -153,14 +153,13 @@ export class DmarcSlice {
     this.#geoip = geoipFilesOf(settings, log);
     const hasAsnLookup = settings.asnLookup === "dns";
     this.#addresses = new AddressLookups(runtime, { resolver, geoip: this.#geoip, hasAsnLookup });
-    const check = openHealthCheck({ clock, resolver }, deps.outbound.rules);
-    const hostedPolicy = this.#hosting.textOf.bind(this.#hosting);
     this.health = new HealthRuns(runtime, {
       store: health,
       history,
-      check,
+      check: openHealthCheck({ clock, resolver }, deps.outbound.rules),
       resolver: deps.freshResolver,
-      hostedPolicy,
+      domains: this.domains,
+      hostedPolicy: this.#hosting.textOf.bind(this.#hosting),
     });
     this.jobs = this.#jobsOf(deps.outbound, new HealthJob(runtime, { store: health, runs: this.health }));
   }

@@ -1,3 +1,4 @@
+import { Database as Sqlite } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { type Result, errorText } from "../foundation/base/errors.ts";
 import { inspectDatabase } from "../foundation/db/database-state.ts";
@@ -47,6 +48,27 @@ export const checkDatabase = ({ dataDir, database, place, checkedBytesMax }: Dat
     return databaseCheck.fail(
       `${database}: ${reason}. If the file is damaged, run: postwarden restore FILE, with a backup.`,
     );
+  }
+};
+
+const DOMAINS_MAX = 10_000;
+
+/** The live domains of DMARC monitoring; null when the database cannot be read, or holds too many. */
+export const readEnrolledDomains = (database: string): readonly string[] | null => {
+  try {
+    const sqlite = new Sqlite(database, { readonly: true });
+    try {
+      const rows = sqlite
+        .query<{ domain: string }, [number]>(
+          "SELECT DISTINCT domain FROM dmarc_domains WHERE mode = 'live' AND deleted_at_ms IS NULL LIMIT ?",
+        )
+        .all(DOMAINS_MAX);
+      return rows.length === DOMAINS_MAX ? null : rows.map(({ domain }) => domain);
+    } finally {
+      sqlite.close();
+    }
+  } catch {
+    return null;
   }
 };
 

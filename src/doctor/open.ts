@@ -10,7 +10,7 @@ import { checkBackups, checkCopies } from "./backup-check.ts";
 import { checkBaseUrl } from "./base-url-check.ts";
 import { checkBlocklistsThrough } from "./blocklists-check.ts";
 import { checkClock, readClockSync } from "./clock-check.ts";
-import { checkDatabase, type DatabasePlace } from "./database-check.ts";
+import { checkDatabase, type DatabasePlace, readEnrolledDomains } from "./database-check.ts";
 import { checkDisk, readDisk } from "./disk-check.ts";
 import { checkDnsServers } from "./dns-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
@@ -75,6 +75,7 @@ const checksOf = (
     egresses: (note: Parameters<typeof egressesOf>[2]) => egressesOf(config, platform, note),
     checkListings: (address: string) => checkListings(address, listed),
   };
+  const reports = { config, readDomains: () => readEnrolledDomains(file.database) };
   // Checks that block the process come first, before anything waits for a response.
   return [
     { area: "Data", run: () => checkFiles({ ...config, envFile }) },
@@ -94,7 +95,7 @@ const checksOf = (
       area: "Blocklists",
       run: () => checkBlocklistsThrough(listed.lists, { servers, clock, tested: testedLists?.() ?? null }),
     },
-    { area: "Report mail", run: () => checkReports({ config, mailHost, resolver, clock }) },
+    { area: "Report mail", run: () => checkReports({ ...reports, mailHost, resolver, clock }) },
     { area: "Alert mail", run: () => checkNotify({ config, clock }) },
   ];
 };

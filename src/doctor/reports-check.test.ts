@@ -18,12 +18,17 @@ const configOf = (settings: Readonly<Record<string, string>>) => {
   return config.value;
 };
 
-const look = async (settings: Readonly<Record<string, string>>, zone: Zone) => {
+const look = async (
+  settings: Readonly<Record<string, string>>,
+  zone: Zone,
+  domains: readonly string[] | null = null,
+) => {
   const config = configOf({ HELO_NAME: "mail.example.com", ...settings });
   const checks = await checkReports({
     ...{ config, mailHost: mailHostOf(config) },
     resolver: createZoneResolver(zone),
     clock: systemClock,
+    readDomains: () => domains,
   });
   return {
     states: Object.fromEntries(checks.map(({ check, state }) => [check, state])),
@@ -61,6 +66,17 @@ describe("doctor: the DMARC report path", () => {
     const { states, message } = await look(HOST, {});
     expect(states).toEqual({ report_mx: "fail", report_authorisation: "fail" });
     expect(message("report_mx")).toContain('reports.example.com MX "10 mail.example.com."');
+    expect(message("report_authorisation")).toContain('*._report._dmarc.reports.example.com TXT "v=DMARC1;"');
+  });
+
+  test.each([
+    ["only domains of its own organization", ["example.com", "shop.example.com"], "ok"],
+    ["a domain of another organization", ["example.com", "example.net"], "fail"],
+    ["no domain", [], "fail"],
+    ["domains that cannot be read", null, "fail"],
+  ] as const)("the authorization is a problem by the enrolled domains: %s", async (_, domains, state) => {
+    const { states, message } = await look(HOST, MX, domains);
+    expect(states.report_authorisation).toBe(state);
     expect(message("report_authorisation")).toContain('*._report._dmarc.reports.example.com TXT "v=DMARC1;"');
   });
 

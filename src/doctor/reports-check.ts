@@ -1,6 +1,7 @@
 import type { Clock } from "../foundation/base/clock.ts";
 import { newId } from "../foundation/base/secrets.ts";
 import { checkAuthorisation, serviceRecords } from "../dmarc/records/record/discovery.ts";
+import { isSameOrganisation } from "../foundation/mail/organisational-domain.ts";
 import { createDirectConnector } from "../foundation/net/connector.ts";
 import { type DnsResolver, formatServer, isDefinite } from "../foundation/net/dns.ts";
 import { openSession } from "../foundation/net/smtp-client.ts";
@@ -27,6 +28,8 @@ export interface ReportChecksOptions {
   readonly mailHost: string | null;
   readonly resolver: DnsResolver;
   readonly clock: Clock;
+  /** The domains that are enrolled; null when they cannot be read. */
+  readonly readDomains: () => readonly string[] | null;
 }
 
 const SMTP_PORT = 25;
@@ -63,7 +66,8 @@ const adviceFor = (mailHost: string | null, reportHost: string, type: "MX" | "TX
     : `Publish: ${record.host} ${type} ${JSON.stringify(record.value)}.`;
 };
 
-type RecordChecksOptions = Pick<ReportChecksOptions, "mailHost" | "resolver">;
+type RecordChecksOptions = Pick<ReportChecksOptions, "mailHost" | "resolver"> &
+  Partial<Pick<ReportChecksOptions, "readDomains">>;
 
 /** Whether the two records of a report host are published: its MX and the authorization. Connects to no mail host. Never rejects. */
 export const checkReportRecords = async (
@@ -143,7 +147,10 @@ const checkPort25 = async ({ addresses, clock, heloName }: MailHosts): Promise<D
 };
 
 /** Queries a domain that nobody has enrolled, so that only the wildcard record can match. */
-const checkWildcard = async ({ mailHost, resolver }: RecordChecksOptions, reportHost: string): Promise<DoctorCheck> => {
+const checkWildcard = async (
+  { mailHost, resolver, readDomains }: RecordChecksOptions,
+  reportHost: string,
+): Promise<DoctorCheck> => {
   const domain = `${newId().slice(-12)}.postwarden-check.net`;
   const found = await checkAuthorisation(resolver, { domain, reportHost });
   if (!found.ok)
@@ -152,10 +159,18 @@ const checkWildcard = async ({ mailHost, resolver }: RecordChecksOptions, report
     );
   const { status, outcome, message } = found.value;
   if (status === "authorised") return authorizationCheck.ok(message);
+  const domains = readDomains?.() ?? [];
+  if (domains.length > 0 && domains.every((one) => isSameOrganisation(one, reportHost))) {
+    const later = `Before you enroll a domain of another organization: ${adviceFor(mailHost, reportHost, "TXT")}`;
+    return authorizationCheck.ok(
+      `No record is needed: all enrolled domains share the organization of ${reportHost}. ${later}`,
+    );
+  }
   if (status === "indefinite") return authorizationCheck.warn(`${message} Check the DNS servers.`);
   // The message about a name that does not exist already names the record to publish.
   const advice = outcome === "nxdomain" ? "" : ` ${adviceFor(mailHost, reportHost, "TXT")}`;
-  return authorizationCheck.fail(`${message}${advice}`);
+  const without = `Domains of the organization of ${reportHost} itself need no record.`;
+  return authorizationCheck.fail(`${message}${advice} ${without}`);
 };
 
 const checkListener = async ({

@@ -25,7 +25,7 @@ export const source = (more: Partial<AdvisedSource> = {}): AdvisedSource => ({
   classification: "authorized",
   messages: 1000,
   aligned: 1000,
-  ...{ forwarded: 0, authenticated_unaligned: 0, dkim: [], history: null },
+  ...{ forwarded: 0, authenticated_unaligned: 0, dkim: [], isAwaited: false, history: null },
   ...{ first_day: "2026-01-01", last_day: "2026-01-30" },
   ...more,
 });

@@ -5,7 +5,6 @@ import {
   conclusionOf,
   progressOf,
   type Advice,
-  type AdviceNote,
   type AdviceRequirement,
   type AdviceStep,
 } from "../../dmarc/insight/advice/advice-model.ts";
@@ -93,7 +92,7 @@ const Conclusion = ({ domain, advice, progress }: AdviceProps) => {
         ) : undefined
       }
     >
-      <p>{stepReason(advice, domain.domain)}</p>
+      <p>{stepReason(advice)}</p>
       {next !== null && stepList(next).length > 0 && (
         <ol class="numbered">
           {stepList(next).map((text) => (
@@ -221,7 +220,7 @@ const Side = ({ advice: { notes, unauthenticated_percent: left } }: AdviceProps)
     {notes.length === 0 && (left ?? 0) === 0 && <p class="soft">Nothing.</p>}
     <ul class="notes">
       {notes.map((note) => (
-        <li key={`${note.code} ${note.message}`}>{noteText(note)}</li>
+        <li key={`${note.code} ${note.message}`}>{note.message}</li>
       ))}
     </ul>
   </Panel>
@@ -274,19 +273,10 @@ const stepKind = ({ next, notes }: Pick<Advice, "next" | "notes">): Kind => {
 };
 
 /** Why, for people at a page. */
-const stepReason = ({ next, requirements }: Pick<Advice, "next" | "requirements">, domain: string): string => {
+const stepReason = ({ next, requirements }: Pick<Advice, "next" | "requirements">): string => {
   if (next === null) {
     const open = requirements.filter(({ met }) => !met).map(({ message }) => message);
     return open.length === 0 ? "All requirements are met." : open.join(" ");
-  }
-  if (next.action === "publish_record") {
-    return `No report can arrive before the record of ${domain} is published and has your reporting address.`;
-  }
-  if (next.action === "fix_record" && next.record === null) {
-    return (
-      next.why.replace(/^Publish the dns_records of the domain, so that reports arrive\.\s*/, "") ||
-      "No reports can arrive."
-    );
   }
   return next.why;
 };
@@ -294,10 +284,6 @@ const stepReason = ({ next, requirements }: Pick<Advice, "next" | "requirements"
 /** What to do, in order; a page has buttons for classifying a source, and a form for what a domain sends. */
 const stepList = ({ action, source, steps }: AdviceStep): readonly string[] =>
   (action === "classify_sources" && source !== null) || action === "set_sends_mail" ? [] : steps;
-
-/** A note for people at a page. */
-const noteText = ({ message }: AdviceNote): string =>
-  message.replace(", although sends_mail is false", ", although its settings say that it sends none");
 
 const REQUIREMENTS: Readonly<Record<AdviceRequirement["code"], string>> = {
   record_in_order: "The record is in order",

@@ -12,16 +12,19 @@ const TABS = [
   ["advice", "Advice", "/advice"],
   ["health", "Health", "/health"],
   ["reports", "Reports", "/reports"],
+  ["alerts", "Alerts", "/alerts"],
+  ["settings", "Settings", "/settings"],
+] as const;
+/** Shown behind a button, so that all fit on one line. */
+const MORE_TABS = [
+  ["month", "Monthly report", "/month"],
   ["tls", "TLS reports", "/tls"],
   ["failures", "Failure reports", "/failures"],
-  ["alerts", "Alerts", "/alerts"],
-  ["month", "Monthly report", "/month"],
-  ["settings", "Settings", "/settings"],
 ] as const;
 
 interface DomainHeadProps {
   readonly domain: { readonly id: string; readonly domain: string };
-  readonly current: (typeof TABS)[number][0];
+  readonly current: (typeof TABS | typeof MORE_TABS)[number][0];
   /** What the page is about, in a word or two: the title is "Record of example.com". */
   readonly title: string;
   /** Pages between those of the domain and this one. */
@@ -44,11 +47,21 @@ export const DomainHead = ({ domain, current, title, more = [], meta, actions }:
       {...(actions === undefined ? {} : { actions })}
     />
     <nav class="tabs" aria-label={`Pages about ${domain.domain}`}>
-      {TABS.map(([tab, text, path]) => (
+      {[...TABS, ...MORE_TABS.filter(([tab]) => tab === current)].map(([tab, text, path]) => (
         <Link key={tab} href={`/dmarc/${domain.id}${path}`} isCurrent={tab === current}>
           {text}
         </Link>
       ))}
+      <details class="editor">
+        <summary>More</summary>
+        <div>
+          {MORE_TABS.filter(([tab]) => tab !== current).map(([tab, text, path]) => (
+            <Link key={tab} href={`/dmarc/${domain.id}${path}`}>
+              {text}
+            </Link>
+          ))}
+        </div>
+      </details>
     </nav>
   </>
 );

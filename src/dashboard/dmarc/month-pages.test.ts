@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { DAY_MS } from "../../foundation/base/days.ts";
+import { DAY_MS, dayOfTime } from "../../foundation/base/days.ts";
 import { Browser } from "../../testing/dashboard-browser.ts";
 import { createDmarcPageTests } from "../../testing/dmarc-page-tests.ts";
 import { monthNamed, monthsUntil } from "./month-report.tsx";
@@ -39,13 +39,23 @@ const shared = async () => {
 };
 
 describe("the months", () => {
-  test("are thirteen up to now, and the default is the last complete one", () => {
-    const nowMs = Date.UTC(2026, 0, 31, 12);
+  const nowMs = Date.UTC(2026, 0, 31, 12);
+
+  test("are thirteen up to now", () => {
     const names = monthsUntil(nowMs).map(({ name }) => name);
     expect([names.length, names[0], names[1], names[12]]).toEqual([13, "2026-01", "2025-12", "2025-01"]);
-    for (const name of [undefined, "2019-01", "x"]) expect(monthNamed(name, nowMs).name).toBe("2025-12");
-    const { range } = monthNamed("2025-02", nowMs);
+    const { range } = monthNamed("2025-02", nowMs, () => []);
     expect(range.toDay - range.fromDay).toBe(27);
+  });
+
+  test.each([
+    ["the last complete one", ["2025-11-30", "2025-12-31", "2026-01-30"], "2025-12"],
+    ["the newest complete one with mail", ["2025-03-05", "2025-06-01", "2026-01-02"], "2025-06"],
+    ["the present one, when no other has mail", ["2026-01-31"], "2026-01"],
+    ["the last complete one, when none has mail", [], "2025-12"],
+  ])("by default are %s", (_, days, expected) => {
+    const mailDays = () => days.map((day) => dayOfTime(Date.parse(day)));
+    for (const name of [undefined, "2019-01", "x"]) expect(monthNamed(name, nowMs, mailDays).name).toBe(expected);
   });
 });
 

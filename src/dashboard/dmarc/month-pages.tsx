@@ -30,7 +30,7 @@ export const monthPages = (useCases: DmarcPageUseCases): readonly PageRoute[] =>
   const view = (id: string, caller: Parameters<typeof domains.find>[0], name?: string): View => {
     const row = domains.find(caller, id);
     const nowMs = clock.nowMs();
-    const month = monthNamed(name, nowMs);
+    const month = monthNamed(name, nowMs, (range) => reading.mailDays(row, range));
     const facts = reading.month(row, month.range);
     return {
       title: `${row.domain}, ${monthTitle(month.name)}`,
@@ -74,7 +74,7 @@ const sharedPage = ({ reading, overview, shares, clock }: DmarcPageUseCases): Pa
     { path: "/r/:token", params: z.object({ token: z.string() }), query: monthQuery },
     async ({ params: { token }, query }) => {
       const { row, share } = await shares.open(token);
-      const month = monthNamed(query.month, clock.nowMs());
+      const month = monthNamed(query.month, clock.nowMs(), (range) => reading.mailDays(row, range));
       return {
         title: `${row.domain}, ${monthTitle(month.name)}`,
         section: null,

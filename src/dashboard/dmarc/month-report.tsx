@@ -49,11 +49,23 @@ export const monthsUntil = (nowMs: number): readonly Month[] => {
 
 export const monthQuery = z.object({ month: z.string().optional() });
 
-/** The month with a name; by default, and for one that is not offered, the last complete month. */
-export const monthNamed = (name: string | undefined, nowMs: number): Month => {
+/** The days of a domain with mail in a range, in order. */
+type MailDays = (range: DayRange) => readonly number[];
+
+/**
+ * The month with a name. By default, and for one that is not offered, the last complete month with mail; where there is none, the
+ * present month if it has mail, else the last complete one.
+ */
+export const monthNamed = (name: string | undefined, nowMs: number, mailDays: MailDays): Month => {
   const months = monthsUntil(nowMs);
+  const named = months.find((one) => one.name === name);
+  if (named !== undefined) return named;
+  const [present, ...complete] = months;
+  const days = mailDays({ fromDay: months.at(-1)?.range.fromDay ?? 0, toDay: dayOfTime(nowMs) });
+  const hasMail = ({ range }: Month) => days.some((day) => day >= range.fromDay && day <= range.toDay);
   const now = new Date(nowMs);
-  return months.find((one) => one.name === name) ?? monthOf(now.getUTCFullYear(), now.getUTCMonth() - 1);
+  const last = monthOf(now.getUTCFullYear(), now.getUTCMonth() - 1);
+  return complete.find(hasMail) ?? (present !== undefined && hasMail(present) ? present : last);
 };
 
 /** Everything about a month that somebody needs who does not work with mail: one printed page. */
@@ -143,7 +155,7 @@ const shareWords = (aligned: number, messages: number): string => {
 
 const nextWords = (overview: DomainOverview | null): string => {
   if (overview === null) return "Not computed yet.";
-  if (overview.next === null) return "Nothing is left to do.";
+  if (overview.next === null) return "No step is left.";
   return `${stepWords(overview.next)}. ${overview.next.why}`;
 };
 

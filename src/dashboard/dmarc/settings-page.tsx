@@ -5,8 +5,9 @@ import { ALERT_RULES, alertRuleName } from "../../dmarc/alerts/rules/alert-rules
 import { webhookUrlSchema } from "../../notifications/webhooks/url-store.ts";
 import { AppError } from "../../foundation/base/errors.ts";
 import { camelKeys } from "../../foundation/base/key-case.ts";
+import { manualHint } from "../../foundation/base/manual-hint.ts";
 import { Button, CheckField, Field, PostForm, SelectField, TextAreaField } from "../components/form.tsx";
-import { ButtonLink } from "../components/inline.tsx";
+import { ButtonLink, HelpText } from "../components/inline.tsx";
 import { Callout, PageHead, Panel } from "../components/panel.tsx";
 import { formAction, page, type PageRoute, flag, listOf, optionalText } from "../page.ts";
 import { type View, type Viewer, redirectTo } from "../visit.ts";
@@ -227,6 +228,13 @@ const GeneralSettings = ({ row, settings }: SettingsProps) => (
   </Panel>
 );
 
+const recipientsHint = ({ mode }: DomainRow, hasMail: boolean): string => {
+  if (mode === "test") return "No mail is sent about test domains. Addresses are kept as on a live domain.";
+  return hasMail
+    ? "One address a line. The recipients of the account get all alerts as well."
+    : `${NO_MAIL_PROBLEM} See ${manualHint("webhooks-and-mail#mail-relay")}.`;
+};
+
 const NotificationSettings = ({ row, settings, hasMail }: SettingsProps) => (
   <Panel title="Notifications">
     <div class="form">
@@ -235,7 +243,7 @@ const NotificationSettings = ({ row, settings, hasMail }: SettingsProps) => (
         label="Recipients of alert mail and digests"
         value={settings.recipients.join("\n")}
         rows={3}
-        hint={hasMail ? "One address a line. The recipients of the account get all alerts as well." : NO_MAIL_PROBLEM}
+        hint={<HelpText text={recipientsHint(row, hasMail)} />}
       />
       <SelectField
         name="digest"

@@ -27,7 +27,7 @@ export const ruleWords = ({ reverse_name: name, network, asn, country, authentic
     network === undefined ? "" : `address in ${network}`,
     asn === undefined ? "" : `AS${asn}`,
     country === undefined ? "" : `registered in ${country}`,
-    authenticated === undefined ? "" : authenticated ? "SPF or DKIM passes" : "nothing passes",
+    authenticated === undefined ? "" : authenticated ? "SPF or DKIM passes" : "SPF and DKIM fail",
   ]
     .filter((text) => text !== "")
     .join(", ");
@@ -82,7 +82,7 @@ const RuleForm = ({ id }: { readonly id: string }) => (
       options={[
         ["", "Any"],
         ["true", "SPF or DKIM passes for some domain"],
-        ["false", "Nothing passes"],
+        ["false", "SPF and DKIM fail for every domain"],
       ]}
     />
     <SelectField

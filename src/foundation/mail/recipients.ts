@@ -31,7 +31,7 @@ export const isAllowedRecipient = (address: string, domains: RecipientDomains): 
   domains.length === 0 || domains.includes(address.slice(address.lastIndexOf("@") + 1));
 
 /** Why recipients are refused by a service that is not configured to send mail. */
-export const NO_MAIL_PROBLEM = "This service does not send mail. Ask its operator to enable it.";
+export const NO_MAIL_PROBLEM = "This service does not send mail: POSTWARDEN_NOTIFY_SMTP_URL is not set.";
 
 /** Why some recipients may not be, in a sentence; null when all may. */
 export const recipientsProblem = (addresses: readonly string[], domains: RecipientDomains): string | null => {

@@ -273,8 +273,9 @@ const byUrgencyAndAge = (a: AttentionItem, b: AttentionItem): number =>
   byUrgency(a, b) || (b.sinceMs ?? 0) - (a.sinceMs ?? 0);
 
 const DOMAINS_AT_ONCE = 100;
-/** A domain about which reports keep arriving is summed up no more often than this. */
-const SETTLED_MS = 10 * 60_000;
+/** An import is summed up when it is over; a domain about which reports keep arriving once in this time. */
+const QUIET_MS = 60_000;
+const REPORTED_MS = 10 * 60_000;
 
 /** The scheduled job that sums up domains for lists: new and changed ones, and once a day every one. */
 export class OverviewJob {
@@ -294,7 +295,11 @@ export class OverviewJob {
   async run(): Promise<void> {
     const { clock, log } = this.runtime;
     const nowMs = clock.nowMs();
-    const times = { dayMs: dayOfTime(nowMs) * DAY_MS, changedBeforeMs: nowMs - SETTLED_MS };
+    const times = {
+      dayMs: dayOfTime(nowMs) * DAY_MS,
+      quietSinceMs: nowMs - QUIET_MS,
+      reportedBeforeMs: nowMs - REPORTED_MS,
+    };
     for (let after = 0; !this.#stopping.signal.aborted;) {
       const numbers = this.deps.store.due(after, times, DOMAINS_AT_ONCE);
       const last = numbers.at(-1);

@@ -63,6 +63,14 @@ export class DmarcReading {
     });
   }
 
+  /** The days of a range with mail, in order. */
+  mailDays({ number }: DomainRow, range: DayRange): readonly number[] {
+    return this.deps.rollups
+      .reportsPerDay(number, range)
+      .filter(({ messages }) => messages > 0)
+      .map(({ day }) => day);
+  }
+
   /** A source over the last days. Throws `not_found` for a key that no report names. */
   source(
     caller: Caller,

@@ -109,20 +109,25 @@ export class DomainOverviewStore {
   }
 
   /**
-   * Domains after a number without an overview, or whose overview is of an earlier day; and those that changed, were reported
-   * about or classified since, if it is older than `changedBeforeMs`.
+   * Domains after a number without an overview, or whose overview is of an earlier day; those that changed or were classified since;
+   * and those that were reported about since, when no report has arrived after `quietSinceMs`, or the overview is older than
+   * `reportedBeforeMs`.
    */
-  due(after: number, times: { readonly dayMs: number; readonly changedBeforeMs: number }, limit: number): number[] {
+  due(
+    after: number,
+    times: { readonly dayMs: number; readonly quietSinceMs: number; readonly reportedBeforeMs: number },
+    limit: number,
+  ): number[] {
     return this.deps.sqlite
-      .query<{ number: number }, [number, number, number, number]>(
+      .query<{ number: number }, [number, number, number, number, number]>(
         `SELECT number FROM dmarc_domains d LEFT JOIN dmarc_overviews o ON o.domain = d.number
           WHERE number > ?1 AND deleted_at_ms IS NULL AND ${OF_ENABLED_ACCOUNT} AND (
-            o.domain IS NULL OR o.computed_at_ms < ?2 OR (o.computed_at_ms < ?3 AND (
-              d.updated_at_ms >= o.computed_at_ms OR d.last_report_at_ms >= o.computed_at_ms
-              OR EXISTS (SELECT 1 FROM dmarc_source_words w WHERE w.domain = d.number AND w.at_ms >= o.computed_at_ms))))
-          ORDER BY number LIMIT ?4`,
+            o.domain IS NULL OR o.computed_at_ms < ?2 OR d.updated_at_ms >= o.computed_at_ms
+            OR d.last_report_at_ms >= o.computed_at_ms AND (d.last_report_at_ms <= ?3 OR o.computed_at_ms < ?4)
+            OR EXISTS (SELECT 1 FROM dmarc_source_words w WHERE w.domain = d.number AND w.at_ms >= o.computed_at_ms))
+          ORDER BY number LIMIT ?5`,
       )
-      .all(after, times.dayMs, times.changedBeforeMs, limit)
+      .all(after, times.dayMs, times.quietSinceMs, times.reportedBeforeMs, limit)
       .map(({ number }) => number);
   }
 

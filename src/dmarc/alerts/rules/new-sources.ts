@@ -7,7 +7,7 @@ import { action, type MailBlock, formatCount, plural, shortName } from "../../..
 import { SOURCE_KINDS } from "../../insight/sources/source-identity.ts";
 import { isSendingService } from "../../records/services/services.ts";
 import { isForeign } from "../../insight/sources/domain-sources.ts";
-import type { KeyedSource } from "../../insight/sources/source-keys.ts";
+import { isNameAwaited, type KeyedSource } from "../../insight/sources/source-keys.ts";
 import { type Source, sourceSchema } from "../../insight/sources/source-response.ts";
 import { alertRule, SENDER_FIELDS, domainLink, items, type LinkedDomain, passed, sourceLink } from "./alert-rule.ts";
 import { findOwnNewcomers, isAlignedSource } from "./own-newcomers.ts";
@@ -21,8 +21,6 @@ import {
   subjectOfMany,
 } from "./review-facts.ts";
 
-/** The rule waits this long for the reverse name of an address: it may show that the sender is another one. */
-const REVERSE_NAME_WAIT_MS = 60 * 60_000;
 /** A sender of aligned mail is alerted from this many messages. */
 const ALIGNED_MESSAGES_MIN = 5;
 /** The days of unaligned mail that decide whether a sender was known before its mail became aligned. */
@@ -88,10 +86,7 @@ const findNewSources = (facts: ReviewFacts): RuleResult => {
   const found: FoundSource[] = [];
   let isPending = false;
   for (const [key, members] of candidates) {
-    // Nothing is looked up for test domains.
-    const isNamePending =
-      domain.mode === "live" &&
-      members.some((member) => member.isNamePending && nowMs - member.firstSeenAtMs < REVERSE_NAME_WAIT_MS);
+    const isNamePending = members.some((member) => isNameAwaited(member, domain, nowMs));
     isPending ||= isNamePending;
     if (isNamePending) continue;
     for (const { members: judged, judgement, subject, source } of judgeGroup(key, members, {

@@ -7,7 +7,7 @@ import { parseDay } from "../../../foundation/http/day-range.ts";
 import { action, formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
 import type { DmarcAlertRow } from "../../records/domains/alert-store.ts";
 import { isForeign } from "../../insight/sources/domain-sources.ts";
-import type { KeyedSource } from "../../insight/sources/source-keys.ts";
+import { isNameAwaited, type KeyedSource } from "../../insight/sources/source-keys.ts";
 import { alertRule, domainLink, readAlertBody, sourceLink, texts } from "./alert-rule.ts";
 import type { SourceDay } from "./alert-rule-store.ts";
 import { sourcePath } from "./new-sources.ts";
@@ -21,8 +21,6 @@ import {
   type VolumeDay,
 } from "./volume-days.ts";
 
-/** The rule waits this long for the reverse names of new addresses: they may belong to a known service. */
-const REVERSE_NAME_WAIT_MS = 60 * 60_000;
 /** A source that sends on fewer of the days before cannot be compared with itself. */
 const ACTIVE_DAYS_MIN = 4;
 /** A new address counts from this many messages a day: receivers of a newsletter forward a few from many addresses. */
@@ -76,7 +74,9 @@ const findVolumeSpikes = (facts: ReviewFacts): RuleResult => {
       const { data, summary } = spikeAlert({ ...spike, change: { ...spike.change, state: "grew" } });
       return [{ id: last.id, data, summary }];
     }),
-    isPending: mail.keyed.some((source) => isFresh(source, recent.fromDay) && isNameAwaited(source, facts)),
+    isPending: mail.keyed.some(
+      (source) => isFresh(source, recent.fromDay) && isNameAwaited(source, facts.domain, facts.nowMs),
+    ),
   };
 };
 
@@ -166,10 +166,6 @@ const isUnseen = ({ facts }: Mail, { startedDay, day }: VolumeChange, numbers: r
 
 const isFresh = ({ evidence, firstDay }: KeyedSource, fromDay: number) => evidence.ip !== null && firstDay >= fromDay;
 
-/** Nothing is looked up for test domains. */
-const isNameAwaited = ({ isNamePending, firstSeenAtMs }: KeyedSource, { domain, nowMs }: ReviewFacts) =>
-  domain.mode === "live" && isNamePending && nowMs - firstSeenAtMs < REVERSE_NAME_WAIT_MS;
-
 /** Aligned mail from many addresses that never sent any before: a DKIM replay, a stolen key, an SPF record that allows too much. */
 const newAddressSpikes = (mail: Mail): readonly Spike[] => {
   const { facts, incidents } = mail;
@@ -225,7 +221,7 @@ const freshAddresses = ({ facts, keyed, rows, reportedDays }: Mail): readonly Fr
     const own = members.flatMap(({ number }) => rowsOf.get(number) ?? []);
     if (ip === "" || firstDay <= fromDay || own.length === 0) return [];
     if (members.some(({ identity }) => identity.service !== null)) return [];
-    if (members.some((member) => isNameAwaited(member, facts))) return [];
+    if (members.some((member) => isNameAwaited(member, facts.domain, facts.nowMs))) return [];
     const [first] = members;
     const key = first?.shownKey ?? "";
     const isKnown = key !== "own" && (known.get(key) ?? firstDay) < firstDay - KNOWN_AFTER_DAYS;

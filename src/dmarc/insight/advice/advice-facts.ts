@@ -25,9 +25,11 @@ export type AdvisedSource = Pick<
   | "last_day"
   | "dkim"
 > & {
+  /** Whether reverse DNS lookups for most of its mail may still show who it is: see `isNameAwaited`. */
+  readonly isAwaited: boolean;
   /** When its mail failed; null where it did not, and for sources with hardly any failures. */
   readonly history: FailureHistory | null;
-  /** The keys of the sources of which this is the sum: see `bundleStrangers`. */
+  /** The names of the sources of which this is the sum: see `bundleStrangers`. */
   readonly bundled?: readonly string[];
 };
 

@@ -141,9 +141,13 @@ const noNewFailures = (facts: AdviceFacts): AdviceRequirement => {
 
 const unknownSources = ({ unknown }: MailWeight): AdviceRequirement => {
   const met = unknown.length === 0;
+  const isOne = unknown.length === 1;
+  const act = unknown.some(({ isAwaited }) => !isAwaited)
+    ? `Classify ${isOne ? "it" : "them"}.`
+    : `The reverse DNS lookups of ${isOne ? "its" : "their"} addresses are not complete; they may show who ${isOne ? "it is" : "they are"}.`;
   const message = met
     ? "No sender that could be yours is unclassified."
-    : `${unknown.length} ${unknown.length === 1 ? "sender is" : "senders are"} unclassified: ${someNames(unknown)}. Classify ${unknown.length === 1 ? "it" : "them"}.`;
+    : `${unknown.length} ${isOne ? "sender is" : "senders are"} unclassified: ${someNames(unknown)}. ${act}`;
   return { code: "unknown_sources", met, observed: unknown.length, expected: 0, message };
 };
 
@@ -164,7 +168,7 @@ const noAlignedMail = ({ passedLately, reportedLately }: AdviceFacts): AdviceReq
       : "You declared that this domain sends no mail, and no mail has passed DMARC in 14 days.";
   const message = met
     ? none
-    : `${countOf(passedLately)} passed DMARC in 14 days: the domain does send mail, although sends_mail is false.`;
+    : `${countOf(passedLately)} passed DMARC in 14 days: the domain does send mail, although its settings say that it sends none.`;
   return { code: "no_aligned_mail", met, observed: passedLately, expected: 0, message };
 };
 

@@ -114,19 +114,19 @@ const pctStep = ({ stage, requirements, facts }: AdviceSituation, record: string
   return publish("remove_pct", record, [["pct", null]], why);
 };
 
+const PUBLISH_STEPS = ["Publish the record of the domain.", "Have the DNS checked."];
+
 /** Without reports nothing is known: the record is the first step. */
 const recordStep = ({ domain, status, failing, record, policy }: AdviceFacts): AdviceStep | null => {
   if (status === "action_required") {
     const what = failing.map(({ message }) => message).join(" ");
-    return step(
-      "fix_record",
-      `Publish the dns_records of the domain, so that reports arrive.${what === "" ? "" : ` ${what}`}`,
-    );
+    return step("fix_record", what === "" ? "No reports can arrive." : what, null, PUBLISH_STEPS);
   }
   const corrected = record === null ? null : correctedPolicy(record);
   if (corrected !== null && status === "active") return step("fix_record", corrected.why, corrected.text);
   if (status === "pending" || (record === null && policy === null)) {
-    return step("publish_record", `Publish the dns_records of ${domain}, then call verify.`);
+    const why = `No report can arrive before the record of ${domain} is published and has its reporting address.`;
+    return step("publish_record", why, null, PUBLISH_STEPS);
   }
   return null;
 };
@@ -244,7 +244,9 @@ const obstacleStep = ({ facts, requirements }: AdviceSituation) => {
   if (newest !== undefined) return fixStep(newest, facts);
   const month = weighMail(facts.sources);
   const failing = isOpen(requirements, "aligned_share", "recent_share") ? worstOf(facts) : undefined;
-  const unknown = isOpen(requirements, "unknown_sources") ? month.unknown[0] : undefined;
+  const unknown = isOpen(requirements, "unknown_sources")
+    ? month.unknown.find(({ isAwaited }) => !isAwaited)
+    : undefined;
   if (failing !== undefined && (unknown === undefined || failingMessages(failing) >= unknown.messages)) {
     return fixStep(failing, facts);
   }

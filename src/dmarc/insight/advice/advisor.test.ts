@@ -205,6 +205,28 @@ describe("a stage lasts for 14 days with reports under its policy", () => {
   });
 });
 
+describe("a sender that could be the owner's", () => {
+  const unknown = async () => {
+    const { domain, good, report, today, clock, advise } = start();
+    for (let day = today - 29; day <= today; day++) {
+      good(day);
+      report(domain.number, day, "203.0.113.7 -/- mailer.example -", { messages: 20, authenticated: 20 });
+    }
+    return { advise, clock };
+  };
+
+  test("is no question while its reverse names are looked up, an hour at most", async () => {
+    const { advise, clock } = await unknown();
+    expect(await advise()).toMatchObject({
+      ready: false,
+      next: { action: "wait", why: expect.stringContaining("reverse DNS lookups of its addresses are not complete") },
+      obstacles: [{ problem: "unclassified" }],
+    });
+    await clock.advance(3_600_000);
+    expect((await advise()).next).toMatchObject({ action: "classify_sources", source: "org:mailer.example" });
+  });
+});
+
 describe("one window of 30 days holds for", () => {
   test("days and shares: days long ago do not count for the mail of today", async () => {
     const { advise, domain, report, good, today, observed } = start();

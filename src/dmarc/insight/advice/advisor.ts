@@ -10,6 +10,7 @@ import { type DomainReporters, decidingVouchers, unvouchedWords } from "../../re
 import type { DomainHealth } from "../health/health-schema.ts";
 import { reporterBehind } from "../../reports/ingest/report-trust.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
+import { isNameAwaited, type KeyedSource } from "../sources/source-keys.ts";
 import { bundleStrangers, type StrangerStore } from "../sources/strangers.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import { advise, mostCautious } from "./advice.ts";
@@ -24,7 +25,7 @@ import {
 } from "./advice-facts.ts";
 import type { Advice } from "./advice-model.ts";
 import { MESSAGES_MIN } from "./advice-requirements.ts";
-import { countPolicyDays, LONG_DAYS, policySince, type PolicyStores } from "./policy-days.ts";
+import { findPolicyDays, LONG_DAYS, policySince, type PolicyStores } from "./policy-days.ts";
 import { type FailureHistory, readDetail, readHistories } from "./failure-history.ts";
 import type { RecordStore } from "../queries/record-store.ts";
 import type { Source } from "../sources/source-response.ts";
@@ -131,24 +132,23 @@ const gatherFacts = async (
   const recentShown = read.sources(recent);
   await nextTurn();
   const histories = whole === null ? historiesOf(options, domain, { read, shown, window }) : historiesBefore(whole);
-  const sources = bundleStrangers(
-    shown.map((source) => withHistory(source, histories)),
-    strangers,
-  );
+  const advised = advisedIn(read.keyed(window), domain, { histories, nowMs: options.clock.nowMs() });
+  const sources = bundleStrangers(shown.map(advised), strangers);
   const known = recordFacts(domain);
   const { policy } = known;
   const health = readHealth?.(number) ?? null;
   const sinceMs = policySince(options, domain, { policy, window });
-  const policyDay = dayOfTime(sinceMs);
+  const policyDays = findPolicyDays(options, domain, { policy, days, window }, sinceMs);
+  const policyDay = Math.min(dayOfTime(sinceMs), ...policyDays.slice(0, 1));
   return {
     ...known,
     ...reportFacts(reading, number, { window, whole }),
     reportedDays: days.length,
-    policyDays: countPolicyDays(options, domain, { policy, days, window }, sinceMs),
+    policyDays: policyDays.length,
     policyAgeDays: today - policyDay,
     reporters: countReporters(days.map((day) => reportersOf(reading, number, day))),
     sources,
-    recentSources: recentShown.map((source) => withHistory(source, histories)),
+    recentSources: recentShown.map(advised),
     little: littleMailOf(options, domain, { read, sources, policyDay, today }),
     detailOf: (key) => {
       const history = histories.get(key);
@@ -232,10 +232,22 @@ const historiesOf = (
 const historiesBefore = ({ sources }: AdviceFacts): ReadonlyMap<string, FailureHistory> =>
   new Map(sources.flatMap(({ key, history }) => (history === null ? [] : [[key, history] as const])));
 
-const withHistory = (source: Source, histories: ReadonlyMap<string, FailureHistory>): AdvisedSource => ({
-  ...source,
-  history: histories.get(source.key) ?? null,
-});
+/** A source with what decides about its step; `keyed` are the stored sources of the last 30 days. */
+const advisedIn = (
+  keyed: readonly KeyedSource[],
+  domain: DomainRow,
+  { histories, nowMs }: { readonly histories: ReadonlyMap<string, FailureHistory>; readonly nowMs: number },
+) => {
+  const awaited = Map.groupBy(
+    keyed.filter((one) => isNameAwaited(one, domain, nowMs)),
+    ({ shownKey }) => shownKey,
+  );
+  return (source: Source): AdvisedSource => ({
+    ...source,
+    isAwaited: sumBy(awaited.get(source.key) ?? [], ({ totals }) => totals.messages) * 2 > source.messages,
+    history: histories.get(source.key) ?? null,
+  });
+};
 
 /** Null where the last 30 days have enough mail for a rate. */
 const littleMailOf = (
@@ -255,7 +267,9 @@ const littleMailOf = (
 ): AdviceFacts["little"] => {
   if (weighMail(sources).messages >= MESSAGES_MIN) return null;
   const range = { fromDay: Math.max(policyDay, today - LONG_DAYS + 1), toDay: today };
-  const { messages, failing } = weighMail(read.sources(range).map((source) => ({ ...source, history: null })));
+  const { messages, failing } = weighMail(
+    read.sources(range).map((source) => ({ ...source, isAwaited: false, history: null })),
+  );
   const days = reading.reportsPerDay(number, range).map(({ day }) => day);
   return {
     messages,

@@ -33,15 +33,15 @@ export const policySince = (
   return domains === undefined ? domain.updatedAtMs : policySinceMs(domains, domain, { policy, fromMs });
 };
 
-/** The days with reports on which the present policy was published for the whole day. */
-export const countPolicyDays = (
+/** The days with reports on which the present policy was published for the whole day, in order. */
+export const findPolicyDays = (
   options: PolicyStores,
   domain: DomainRow,
   { policy, days, window }: PolicyDays,
   sinceMs: number,
-) => {
+): readonly number[] => {
   const imported = importedDays(options, domain, { policy, days, window });
-  return days.filter((day) => day > dayOfTime(sinceMs) || imported.has(day)).length;
+  return days.filter((day) => day > dayOfTime(sinceMs) || imported.has(day));
 };
 
 /**

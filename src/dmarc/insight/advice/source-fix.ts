@@ -4,6 +4,9 @@ import { type AdvisedFinding, type AdvisedSource, type AdviceFacts, failingMessa
 import { causeAct, causeText, type SpikeCause } from "./failure-causes.ts";
 import type { FailureDetail, FailureHistory } from "./failure-history.ts";
 
+/** A sender whose mail fails, or is not known. */
+type SenderToFix = Omit<AdvisedSource, "history" | "isAwaited">;
+
 /** What a fix depends on. */
 type FixFacts = Pick<AdviceFacts, "domain" | "policy" | "health">;
 
@@ -25,7 +28,7 @@ export interface SourceFix {
 const ADDRESSES_MAX = 3;
 
 /** What to do about a sender of the user's whose mail fails. */
-export const fixOf = (source: Omit<AdvisedSource, "history">, facts: FixFacts, known: KnownFailures): SourceFix => {
+export const fixOf = (source: SenderToFix, facts: FixFacts, known: KnownFailures): SourceFix => {
   const { history, detail } = known;
   const [cause] = detail?.causes ?? [];
   const findings = findingsOf(source, facts, detail);
@@ -43,7 +46,7 @@ export const fixOf = (source: Omit<AdvisedSource, "history">, facts: FixFacts, k
 };
 
 /** "Brevo: 572 messages of the last 30 days failed, the last on 2026-07-26." */
-const failedText = (source: Omit<AdvisedSource, "history">, history: FailureHistory | null) => {
+const failedText = (source: SenderToFix, history: FailureHistory | null) => {
   const last = history === null ? "" : `, the last on ${isoDay(history.lastDay)}`;
   return `${source.name}: ${count(failingMessages(source))} of the last 30 days failed${last}.`;
 };
@@ -56,7 +59,7 @@ const brokenText = ({ name }: Pick<AdvisedSource, "name">, history: FailureHisto
 };
 
 /** That a source passes again, since when, and what failed before. */
-export const mendedText = (source: Omit<AdvisedSource, "history">, { lastDay }: FailureHistory): string =>
+export const mendedText = (source: SenderToFix, { lastDay }: FailureHistory): string =>
   `${source.name}: its mail has passed since ${isoDay(lastDay + 1)}; ${count(failingMessages(source))} of the last 30 days failed before.`;
 
 /** The failing addresses of a source that mostly passes; without the sound ones. */
@@ -74,15 +77,15 @@ const namedAddresses = (addresses: FailureDetail["addresses"]) => {
 };
 
 /** What to find out about an unclassified source. */
-export const questionOf = (source: Omit<AdvisedSource, "history">, { domain }: Pick<FixFacts, "domain">): SourceFix => {
+export const questionOf = (source: SenderToFix, { domain }: Pick<FixFacts, "domain">): SourceFix => {
   if (source.bundled !== undefined) return questionOfMany(source, source.bundled, domain);
   const proves = source.authenticated_unaligned > 0 && source.aligned === 0;
   const how = proves ? `authenticates as another domain than ${domain}` : `is not authenticated as ${domain}`;
   return {
     why: `${source.name} sends ${count(source.messages)} a month and ${how}. Is it yours?`,
     steps: [
-      `If it is yours, set up DKIM for ${domain} there, and classify ${source.key} as misconfigured.`,
-      `If it is not, classify ${source.key} as threat.`,
+      `If it is yours, set up DKIM for ${domain} there, and classify ${source.name} as misconfigured.`,
+      `If it is not, classify ${source.name} as threat.`,
     ],
   };
 };
@@ -90,17 +93,17 @@ export const questionOf = (source: Omit<AdvisedSource, "history">, { domain }: P
 /** Senders without any tie to the domain that use other domains of the account, too: see `StrangerStore`. */
 const questionOfMany = (
   { name, messages }: Pick<AdvisedSource, "name" | "messages">,
-  keys: readonly string[],
+  names: readonly string[],
   domain: string,
 ): SourceFix => ({
   why: `${name} sends ${count(messages)} a month. Nothing ties them to ${domain}, and they use other domains of yours in From as well, as spammers do. Are they yours?`,
   steps: [
-    `If they are not, classify all of them as threat: ${keys.slice(0, KEYS_NAMED_MAX).join(", ")}${keys.length > KEYS_NAMED_MAX ? ", …" : ""}.`,
+    `If they are not, classify all of them as threat: ${names.slice(0, NAMED_MAX).join(", ")}${names.length > NAMED_MAX ? ", …" : ""}.`,
     `If one is, classify it as misconfigured, and set up DKIM for ${domain} there.`,
   ],
 });
 
-const KEYS_NAMED_MAX = 20;
+const NAMED_MAX = 20;
 
 const count = (messages: number): string =>
   `${messages.toLocaleString("en-US")} ${messages === 1 ? "message" : "messages"}`;
@@ -168,7 +171,7 @@ const isAbout = ({ code, key }: AdvisedFinding, cause: SpikeCause) =>
   cause.code.startsWith("spf_") ? SPF_CODES.has(code) : key !== null && key.selector === cause.selector;
 
 const setupSteps = (
-  source: Omit<AdvisedSource, "history">,
+  source: SenderToFix,
   { domain }: Pick<FixFacts, "domain">,
   detail: FailureDetail | null,
 ): readonly string[] => {

@@ -43,7 +43,13 @@ const start = () => {
   };
   const runs = new HealthRuns(
     { db, clock },
-    { store, history: new RecordHistoryStore(db), check, resolver: createZoneResolver({}) },
+    {
+      store,
+      history: new RecordHistoryStore(db),
+      check,
+      resolver: createZoneResolver({}),
+      domains: { testAddressOf: () => "token@reports.example" },
+    },
   );
   const log = createLog("info", clock, (line) => logged.push(line));
   const job = new HealthJob({ db, clock, log }, { store, runs });
@@ -71,6 +77,9 @@ describe("the last result", () => {
     expect(checked).toEqual(["example.com"]);
     const made = await runs.lastOf({ ...domain, mode: "test" });
     expect(made?.sections.map(({ code }) => code)).toContain("bimi");
+    expect(made?.sections).toContainEqual(
+      expect.objectContaining({ code: "dmarc", record: "v=DMARC1; p=none; rua=mailto:token@reports.example" }),
+    );
     expect(checked).toHaveLength(1);
   });
 });

@@ -1,18 +1,13 @@
 import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
-import type { KeyMode } from "../../../foundation/base/secrets.ts";
+import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { parseRecordBody } from "../../reports/report/report.ts";
 import type { SignedRecord } from "./dkim-key.ts";
 import { domainHealthSchema, type DomainHealth } from "./health-schema.ts";
 import { RANK_STEP } from "../../reports/ingest/rollup.ts";
 
 /** A domain whose health is due to be checked. */
-export interface DueHealth {
-  readonly number: number;
-  readonly id: string;
-  readonly accountId: string;
-  readonly mode: KeyMode;
-  readonly domain: string;
+export interface DueHealth extends Pick<DomainRow, "number" | "id" | "accountId" | "mode" | "domain" | "token"> {
   /** Whether the domain is monitored: neither paused nor deleted. */
   readonly isActive: boolean;
 }
@@ -75,7 +70,7 @@ export class HealthStore {
   due(nowMs: number, limit: number): DueHealth[] {
     return this.deps.sqlite
       .query<Omit<DueHealth, "isActive"> & { isActive: 0 | 1 }, [number, number]>(
-        `SELECT d.number, d.id, d.account_id AS accountId, d.mode, d.domain,
+        `SELECT d.number, d.id, d.account_id AS accountId, d.mode, d.domain, d.token,
           d.monitoring_enabled = 1 AND d.deleted_at_ms IS NULL AND ${OF_ENABLED_ACCOUNT} AS isActive
           FROM dmarc_health h JOIN dmarc_domains d ON d.number = h.domain
           WHERE h.due_at_ms <= ? ORDER BY h.due_at_ms LIMIT ?`,

@@ -28,7 +28,8 @@ import { spreadOf } from "../../records/domains/domain-state.ts";
 import type { HealthStore, DueHealth } from "./health-store.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import { createShares, type OnBehalfOf, type Priority } from "../../../foundation/base/on-behalf-of.ts";
-import type { KeyMode } from "../../../foundation/base/secrets.ts";
+import type { DomainRow } from "../../records/domains/domain-store.ts";
+import type { Domains } from "../../records/domains/domains.ts";
 
 /** The domain to check, and how. */
 interface HealthCheckRequest {
@@ -96,21 +97,16 @@ const existingOnly = (sections: HealthSection[]): HealthSection[] => {
   return sections.map((section) => (section.code === "mx" ? section : { ...section, status: "ok", findings: [] }));
 };
 
-const REPORT_HOST = "reports.example";
 const SELECTOR = "test";
 /** An RSA key of 2048 bits that nobody signs with. */
 const PUBLIC_KEY =
   "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAi/YnLeZHtGLz8PbOxR5YfxCDgHbO+B0iPxwOSDoZHX1wkSeXX2W1WF07oxa1VMe2/rkFi2CoBcADtGWZF6zfTDsMgFe1aOe7//TMvkxSp0blWpnFlYyKCG1y7NoFpgrB6MCGlXkHsN943mFHkcCFQaIo1A+fhvJA+53I2B5fRFOkQxZQVzqJNgwhp2vnnEPmu8LDX2y5K41ceieZpHdlmVEq17DVR1cdjZqyYT0Yrbsa91YlQd0nWfAYEWQ6NWvPeThwQqLFsSCI/H+R4smAt2mIySIbyci7NofAYQLQ8V5MdyEpZSoD0zCvEw82qtjGbK0z92PKFLfB/Hh7mHyzrwIDAQAB";
 
 /** What test keys find at a domain: everything in order, but for the DMARC record of the names that have a bad one. */
-const zoneOf = (domain: string): DnsResolver => {
+const zoneOf = (domain: string, ours: string): DnsResolver => {
   const mailHost = `mail.${domain}`;
-  const dmarc = createTestResolver({
-    domain,
-    ours: `dmarc@${REPORT_HOST}`,
-    reportHost: REPORT_HOST,
-    isSetUp: true,
-  });
+  const reportHost = ours.slice(ours.lastIndexOf("@") + 1);
+  const dmarc = createTestResolver({ domain, ours, reportHost, isSetUp: true });
   const zone = new Map<string, readonly DnsRecordData[DnsType][]>([
     [`TXT ${domain}`, ["v=spf1 mx -all"]],
     [`MX ${domain}`, [{ preference: 10, exchange: mailHost }]],
@@ -130,10 +126,10 @@ const zoneOf = (domain: string): DnsResolver => {
   };
 };
 
-/** The health of a test domain, by the same checks over a made-up zone. No DNS query is sent. */
-const checkTestHealth = (domain: string, clock: Clock): Promise<DomainHealth> => {
+/** The health of a test domain with its reporting address, by the same checks over a made-up zone. No DNS query is sent. */
+const checkTestHealth = (domain: string, ours: string, clock: Clock): Promise<DomainHealth> => {
   const check = createHealthCheck({
-    resolver: zoneOf(domain),
+    resolver: zoneOf(domain, ours),
     get: async () => err({ kind: "dns", problem: "Test domains serve no policy." }),
     clock,
   });
@@ -144,12 +140,7 @@ const checkTestHealth = (domain: string, clock: Clock): Promise<DomainHealth> =>
 };
 
 /** An enrolled domain whose health is checked. */
-interface HealthSubject {
-  readonly number: number;
-  readonly domain: string;
-  readonly accountId: string;
-  readonly mode: KeyMode;
-}
+type HealthSubject = Pick<DomainRow, "number" | "domain" | "accountId" | "mode" | "token">;
 
 interface HealthRequest {
   /** Checks again although the last result is fresh. */
@@ -187,12 +178,13 @@ export class HealthRuns {
       readonly resolver: DnsResolver;
       /** The text of the MTA-STS policy that this service serves for a domain. */
       readonly hostedPolicy?: (subject: HealthSubject) => string | null;
+      readonly domains: Pick<Domains, "testAddressOf">;
     },
   ) {}
 
   /** The last result, however old it is; null before the first check. Sends no DNS query. */
   async lastOf(subject: HealthSubject): Promise<DomainHealth | null> {
-    if (subject.mode === "test") return checkTestHealth(subject.domain, this.runtime.clock);
+    if (subject.mode === "test") return this.#testHealthOf(subject);
     return this.deps.store.readHealth(subject.number);
   }
 
@@ -200,7 +192,7 @@ export class HealthRuns {
   async healthOf(subject: HealthSubject, request: HealthRequest): Promise<DomainHealth> {
     const { store } = this.deps;
     const { clock } = this.runtime;
-    if (subject.mode === "test") return checkTestHealth(subject.domain, clock);
+    if (subject.mode === "test") return this.#testHealthOf(subject);
     if (request.selectors.length > 0) return this.#admit(subject, request);
     const kept = request.refresh ? null : store.readHealth(subject.number);
     if (kept !== null && clock.nowMs() - Date.parse(kept.checked_at) < HEALTH_FRESH_MS) return kept;
@@ -224,6 +216,10 @@ export class HealthRuns {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.allSettled(this.#running.values());
+  }
+
+  #testHealthOf(subject: HealthSubject) {
+    return checkTestHealth(subject.domain, this.deps.domains.testAddressOf(subject), this.runtime.clock);
   }
 
   async #admit(subject: HealthSubject, request: HealthRequest) {

@@ -12,6 +12,7 @@ import { findService, hostsWebsites } from "../../records/services/services.ts";
 import { isRecognizedForwarding } from "./rollup-rows.ts";
 import { readSourceKey } from "../../reports/ingest/rollup.ts";
 import type { UserClassification } from "./rollup-store.ts";
+import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { createRuleFinder, type SourceRule } from "../../records/domains/source-rules.ts";
 
 /** The key of all unauthenticated mail from addresses without a proper reverse name. */
@@ -167,6 +168,12 @@ export interface KeyedSource extends IdentifiedSource {
   /** Whether many share the servers of its service, and nothing shows that its mail comes from the domain's own account there. */
   readonly isSenderUnknown: boolean;
 }
+
+const NAME_WAIT_MS = 60 * 60_000;
+
+/** Whether to wait for the reverse name, an hour at most: it may show a known service. Test domains have none. */
+export const isNameAwaited = (source: KeyedSource, { mode }: Pick<DomainRow, "mode">, nowMs: number): boolean =>
+  mode === "live" && source.isNamePending && nowMs - source.firstSeenAtMs < NAME_WAIT_MS;
 
 /** The key of the domain's own servers; where some of them fail, of those that pass. */
 export const OWN_KEY = "own";

@@ -80,7 +80,7 @@ type Bundled = Pick<
   "key" | "name" | "messages" | "aligned" | "forwarded" | "authenticated_unaligned" | "first_day" | "last_day"
 >;
 
-/** The sources with those of some keys as one, in which `bundled` has their keys; as they are where it is a single one. */
+/** The sources with those of some keys as one, in which `bundled` has their names; as they are where it is a single one. */
 export const bundleStrangers = <T extends Bundled>(
   sources: readonly T[],
   keys: ReadonlySet<string>,
@@ -99,7 +99,7 @@ export const bundleStrangers = <T extends Bundled>(
     authenticated_unaligned: sumOf(strangers, "authenticated_unaligned"),
     first_day: days[0] ?? first.first_day,
     last_day: days.at(-1) ?? first.last_day,
-    bundled: strangers.map(({ key }) => key),
+    bundled: strangers.map(({ name }) => name),
   };
   return [...sources.filter(({ key }) => !keys.has(key)), bundle];
 };

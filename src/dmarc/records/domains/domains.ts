@@ -138,6 +138,11 @@ export class Domains {
     return { reportHost, mailbox };
   }
 
+  /** The reporting address of a test domain. */
+  testAddressOf({ token }: Pick<DomainRow, "token">): string {
+    return `${token}@${this.deps.platforms.test.reportHost}`;
+  }
+
   /** Checks the DNS and updates the status immediately. Concurrent callers share the result of a running manual check. */
   async verify(caller: DomainOwner, id: string): Promise<CheckedDomain> {
     const row = this.find(caller, id);
