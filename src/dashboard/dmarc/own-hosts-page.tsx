@@ -135,7 +135,6 @@ const HostTable = ({ hosts, id }: { readonly hosts: readonly ShownHost[]; readon
       { title: "Failing", align: "end" },
       { title: "Aligned", align: "end" },
       { title: "Result" },
-      { title: "First day", isWide: true },
       { title: "Last day", isWide: true },
       { title: "Last failure", isWide: true },
     ]}
@@ -157,8 +156,10 @@ const HostTable = ({ hosts, id }: { readonly hosts: readonly ShownHost[]; readon
         <Badge kind={host.result === "failing" ? "bad" : "ok"}>
           {host.result === "failing" ? "Failing" : "Passing"}
         </Badge>,
-        <span class="nowrap">{host.first_day}</span>,
-        <span class="nowrap">{host.last_day}</span>,
+        <>
+          <span class="nowrap">{host.last_day}</span>
+          <span class="second nowrap">since {host.first_day}</span>
+        </>,
         <span class="nowrap">{host.last_failing_day ?? "none"}</span>,
       ],
     }))}

@@ -227,6 +227,21 @@ describe("a sender that could be the owner's", () => {
   });
 });
 
+test("own servers that fail beside others that pass are named, with their last failing day", async () => {
+  const { domain, good, report, reverse, today, advise } = start();
+  reverse("192.0.2.1", "mx.example.com");
+  reverse("192.0.2.9", "scanner.example.com");
+  for (let day = today - 29; day <= today; day++) {
+    good(day);
+    report(domain.number, day, "192.0.2.1 example.com/s1 - -", { messages: 50, aligned: 50 });
+    if (day < today - 2) report(domain.number, day, "192.0.2.9 -/- - -", { messages: 10 });
+  }
+  const { next } = await advise();
+  expect(next).toMatchObject({ action: "fix_sources", source: "own/failing" });
+  expect(next?.why).toContain("270 messages of the last 30 days failed, the last on 2026-11-17.");
+  expect(next?.steps[0]).toBe("Sign the mail with DKIM as example.com on the servers that fail: 192.0.2.9 (270).");
+});
+
 describe("one window of 30 days holds for", () => {
   test("days and shares: days long ago do not count for the mail of today", async () => {
     const { advise, domain, report, good, today, observed } = start();

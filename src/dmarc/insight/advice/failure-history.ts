@@ -162,7 +162,7 @@ export const readHistories = (
 ): ReadonlyMap<string, FailureHistory> => {
   const wanted = new Set(keys);
   const keyOf = new Map(
-    sources.keyed(range).flatMap(({ number, shownKey }) => (wanted.has(shownKey) ? [[number, shownKey] as const] : [])),
+    [...sources.names(range)].flatMap(([number, { key }]) => (wanted.has(key) ? [[number, key] as const] : [])),
   );
   if (keyOf.size === 0) return new Map();
   const days = rollups.perSourceDay(domain, { ...range, fromDay: range.toDay - FAILURE_DAYS + 1 }, [...keyOf.keys()]);
