@@ -188,7 +188,7 @@ describe("what came in", () => {
     const { upload, get } = await start();
     const { location } = await upload([['"><img src=x onerror=alert(1)>.xml', "x"]]);
     const { html, text } = await get(location ?? "");
-    expect(html).not.toContain("<img");
+    expect(html).not.toContain("<img src=x");
     expect(text).toContain("<img src=x onerror=alert(1)>.xml");
   });
 });

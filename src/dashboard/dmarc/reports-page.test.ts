@@ -170,7 +170,7 @@ describe("a report", () => {
     const org = "&lt;img src=x onerror=alert(1)&gt;";
     const { get, path, pathOfFirst } = await startFilled([{ org, rows: [{ reasons: [`other ${org}`] }] }]);
     for (const { html, text } of [await get(path), await get(await pathOfFirst())]) {
-      expect(html).not.toContain("<img");
+      expect(html).not.toContain("<img src=x");
       expect(text).toContain("<img src=x onerror=alert(1)>");
     }
   });
