@@ -10,9 +10,11 @@ import {
 import type { SubStatus } from "../verify/result.ts";
 import type { AttemptOutcome } from "./run/attempt.ts";
 import type { Draft } from "./arrival/drafts.ts";
+import { TroubleStore } from "./results/host-troubles.ts";
 import { JobQueries, resultsWanted, type RowChoice } from "./job-queries.ts";
 import type { JobRow } from "./results/job-store.ts";
-import { type OpenAddress, RowStore } from "./results/list-store.ts";
+import type { OpenAddress } from "./results/list-store.ts";
+import { RowStore } from "./results/row-store.ts";
 
 const newHarness = createBulkHarness();
 const OWNER = { accountId: BULK_ACCOUNT, mode: "live" } as const;
@@ -35,6 +37,7 @@ const queriesOf = (harness: BulkHarness, { attempt = never, drafts = [], paused 
     lists,
     runner,
     rows: new RowStore(harness.db),
+    troubles: new TroubleStore(harness.db),
     credits: ledger,
     drafts: { waiting: () => [...drafts] },
   };
@@ -125,7 +128,7 @@ describe("the rows of a list", () => {
     const harness = newHarness();
     const dueAtMs = harness.clock.nowMs() + 600_000;
     const { runner, queries } = queriesOf(harness, {
-      attempt: async () => ({ kind: "later", dueAtMs, evidence: null, group: null }),
+      attempt: async () => ({ kind: "later", dueAtMs, evidence: null, group: null, trouble: null }),
     });
     const job = await harness.order(["a@a.example", "b@b.example"]);
     runner.add(job);

@@ -4,15 +4,23 @@ import { readById, walk, type WalkPage } from "../foundation/base/walk.ts";
 import type { CreditHolds } from "../accounts/billing/store.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import { SUB_STATUSES, type SubStatus, UNSETTLED, VERDICT_OF } from "../verify/result.ts";
-import type { ListDrafts, Draft } from "./arrival/drafts.ts";
+import { attentionOfLists, listTitle } from "./attention.ts";
+import type { ListDrafts } from "./arrival/drafts.ts";
 import { countUnsettled } from "./run/job-changes.ts";
-import type { JobOwner, JobRow, JobStore } from "./results/job-store.ts";
-import type { ListStore, ListRowFilter, RowStore, RowWindow, WaitingRow } from "./results/list-store.ts";
+import type { JobOwner, JobRow, JobStore, SubStatusCount } from "./results/job-store.ts";
+import type { ListStore } from "./results/list-store.ts";
+import {
+  countMatching,
+  type ListRowFilter,
+  type RowStore,
+  type RowWindow,
+  type WaitingRow,
+} from "./results/row-store.ts";
 import type { BulkRunner } from "./run/runner.ts";
-import { type DownloadOptions, sendResults } from "./results/job-rows.ts";
+import { type ShownTrouble, shownTroubles, type TroubleStore } from "./results/host-troubles.ts";
+import { exportedColumns } from "./results/results-csv.ts";
+import { type DownloadOptions, isDistinctDownload, sendResults } from "./results/job-rows.ts";
 import type { JobFilters } from "./results/schemas.ts";
-import { DAY_MS } from "../foundation/base/days.ts";
-import type { PausedReason } from "../verify/smtp/outages.ts";
 
 /** Rows looked at in one step of a walk: a few milliseconds. */
 const ROWS_PER_STEP = 5_000;
@@ -41,6 +49,25 @@ export const groupOf = (subStatus: SubStatus): RowGroup => {
   if (subStatus === "catch_all") return subStatus;
   const verdict = VERDICT_OF[subStatus];
   return verdict === "risky" ? "other_risky" : verdict;
+};
+
+/** What people call each group. */
+export const GROUP_LABELS: Readonly<Record<RowGroup, string>> = {
+  deliverable: "Deliverable",
+  catch_all: "Catch-all",
+  other_risky: "Other risky",
+  undeliverable: "Undeliverable",
+  unsettled: "Unsettled",
+};
+
+/** Rows by sub_status, summed up by group. */
+export const countGroups = (counts: readonly SubStatusCount[]): Readonly<Record<RowGroup, number>> => {
+  const groups = { deliverable: 0, catch_all: 0, other_risky: 0, undeliverable: 0, unsettled: 0 };
+  for (const { subStatus, rows } of counts) {
+    const known = SUB_STATUSES.find((one) => one === subStatus);
+    if (known !== undefined) groups[groupOf(known)] += rows;
+  }
+  return groups;
 };
 
 const resultsOf = (choice: RowGroup | "risky"): readonly SubStatus[] =>
@@ -78,6 +105,7 @@ export interface JobQueriesOptions {
   readonly jobs: JobStore;
   readonly rows: RowStore;
   readonly lists: ListStore;
+  readonly troubles: TroubleStore;
   readonly runner: BulkRunner;
   readonly drafts: Pick<ListDrafts, "waiting">;
   readonly credits: CreditHolds;
@@ -158,6 +186,30 @@ export class JobQueries {
     return sendResults(request, lists, { job, format: jobs.formatOf(job.number), filters, ...rest });
   }
 
+  /** How many rows a download has; null when that is not counted. */
+  countDownload(job: JobRow, filter: ListRowFilter, options: DownloadOptions): Promise<number | null> {
+    return countMatching(this.deps.rows, job, { filter, isDistinct: isDistinctDownload(options) });
+  }
+
+  /** How many rows pass a filter; null when that is not counted. */
+  async countRows(job: JobRow, filter: ListRowFilter): Promise<number | null> {
+    const known = filter.trouble === undefined ? this.#countOf(job, filter) : Number.POSITIVE_INFINITY;
+    if (Number.isFinite(known)) return known;
+    if (filter.results === null && filter.text === null && filter.trouble === undefined) return job.rowsTotal;
+    return countMatching(this.deps.rows, job, { filter, isDistinct: false });
+  }
+
+  /** The columns that a download has. */
+  downloadColumns(job: JobRow, options: DownloadOptions): readonly string[] {
+    return exportedColumns(this.deps.jobs.formatOf(job.number), options);
+  }
+
+  /** The mail hosts that refused or delayed most addresses, and how many kinds of trouble there were. */
+  troubles(job: JobRow, limit: number): { readonly shown: readonly ShownTrouble[]; readonly total: number } {
+    const { troubles } = this.deps;
+    return { shown: shownTroubles(this.deps, job.number, limit), total: troubles.count(job.number) };
+  }
+
   /** Credits that are not held; a test list costs nothing. */
   availableCredits({ accountId, mode }: JobOwner): number {
     return mode === "test" ? Number.POSITIVE_INFINITY : this.deps.credits.balance(accountId).available;
@@ -197,7 +249,8 @@ export class JobQueries {
       unfinished: jobs.unfinished(owner),
       pausedReason: (job) => runner.pausedReason(job),
       failed: newest.filter(({ status }) => status === "failed"),
-      drafts: drafts.waiting(owner),
+      // An upload can be started in both modes; only a live list costs credits.
+      drafts: owner.mode === "live" ? drafts.waiting(owner) : [],
       availableCredits: credits.balance(owner.accountId).available,
     });
   }
@@ -213,83 +266,3 @@ export class JobQueries {
     return counts.reduce((sum, { rows }) => sum + rows, withoutAddress);
   }
 }
-
-/** Only the newest failed lists are shown, until this time after their end. */
-const FAILED_MS_MAX = 7 * DAY_MS;
-const FAILED_MAX = 5;
-
-/** Why lists are paused, as a sentence. */
-export const PAUSED_SENTENCES: Readonly<Record<PausedReason, string>> = {
-  local_failure: "This machine cannot open connections.",
-  dns_unavailable: "No DNS server responds.",
-  smtp_unreachable: "No mail server accepts a connection: outgoing SMTP (port 25) seems to be blocked on this side.",
-};
-
-const UNTITLED = "List without a name";
-
-/** The name of a list in texts. */
-export const listTitle = (name: string | null): string => (name === null || name.trim() === "" ? UNTITLED : name);
-
-const grouped = (count: number): string => count.toLocaleString("en");
-
-const pathOf = ({ id }: Pick<JobRow, "id">): string => `/lists/${id}`;
-
-/** One outage pauses every live list: it is one item. */
-const pausedItem = (jobs: readonly JobRow[], reason: PausedReason): AttentionItem | null => {
-  const [first] = jobs;
-  if (first === undefined) return null;
-  const isAlone = jobs.length === 1;
-  return {
-    severity: "warn",
-    label: "Paused",
-    title: isAlone ? `${listTitle(first.name)} is paused` : `${grouped(jobs.length)} lists are paused`,
-    detail: `${PAUSED_SENTENCES[reason]} No result is recorded meanwhile; verification resumes automatically.`,
-    action: { text: "See why", path: isAlone ? pathOf(first) : "/lists?status=running" },
-    sinceMs: null,
-  };
-};
-
-const failedItem = (job: JobRow): AttentionItem => ({
-  severity: "bad",
-  label: "Failed",
-  title: `${listTitle(job.name)} failed`,
-  detail: `An error of this service prevents its completion. ${grouped(job.addressesFinished)} of ${grouped(job.addressesTotal)} addresses have a result; the credits of the others were released.`,
-  action: { text: "Show the list", path: pathOf(job) },
-  sinceMs: job.completedAtMs,
-});
-
-const unaffordable = ({ id, fileName, required }: Draft, available: number): AttentionItem | null =>
-  required === null || required <= available
-    ? null
-    : {
-        severity: "warn",
-        label: "Credits",
-        title: `${fileName ?? "A pasted list"} waits for credits`,
-        detail: `It needs ${grouped(required)} credits, ${grouped(available)} are available. The upload is kept for an hour.`,
-        action: { text: "Show the list", path: `/lists/new?draft=${id}` },
-        sinceMs: null,
-      };
-
-interface ListsState {
-  readonly nowMs: number;
-  /** Jobs that have not ended. */
-  readonly unfinished: readonly JobRow[];
-  /** The reason why a job is paused. */
-  readonly pausedReason: (job: JobRow) => PausedReason | null;
-  /** Failed jobs, newest first. */
-  readonly failed: readonly JobRow[];
-  readonly drafts: readonly Draft[];
-  readonly availableCredits: number;
-}
-
-/** Open problems of the lists of an account: failed lists, an outage, uploads that cannot be paid for. */
-const attentionOfLists = ({ nowMs, unfinished, pausedReason, ...state }: ListsState): AttentionItem[] => {
-  const paused = unfinished.filter((job) => pausedReason(job) !== null);
-  const reason = paused[0] === undefined ? null : pausedReason(paused[0]);
-  const recent = state.failed.filter(({ completedAtMs }) => (completedAtMs ?? 0) > nowMs - FAILED_MS_MAX);
-  return [
-    ...recent.slice(0, FAILED_MAX).map(failedItem),
-    reason === null ? null : pausedItem(paused, reason),
-    ...state.drafts.map((draft) => unaffordable(draft, state.availableCredits)),
-  ].filter((item) => item !== null);
-};

@@ -30,6 +30,7 @@ export interface BulkJobsOptions extends BulkStores {
   readonly runner: BulkRunner;
   readonly idempotency: IdempotencyStore;
   readonly urls: WebhookUrls;
+  readonly mailProblem: SubmissionContext["mailProblem"];
   /** Where uploads are stored while they are received. */
   readonly uploadsFolder: string;
 }
@@ -91,6 +92,11 @@ export class BulkJobs {
 
   list(caller: Caller, filters: JobFilters, page: { before: string | null; limit: number }): JobRow[] {
     return this.deps.jobs.list(caller, filters, page);
+  }
+
+  /** Why an address cannot be mailed at the end of a list, as a sentence; null when it can. */
+  mailProblem(address: string): string | null {
+    return this.deps.mailProblem(address);
   }
 
   formatOf(number: number): ResultsFormat {
@@ -255,12 +261,13 @@ export class BulkJobs {
   }
 
   #contextOf({ accountId }: Pick<Caller, "accountId">): SubmissionContext {
-    const { uploadsFolder, urls } = this.deps;
+    const { uploadsFolder, urls, mailProblem } = this.deps;
     return {
       folder: uploadsFolder,
       clock: this.runtime.clock,
       account: accountId,
       urls,
+      mailProblem,
       reserveUpload: (bytes) => this.#uploads.reserve(accountId, bytes),
       takeSlot: (isSmall) => this.#slots.take({ accountId, isSmall }),
     };

@@ -4,14 +4,20 @@ import type { ByMode } from "../foundation/base/secrets.ts";
 import type { IdempotencyStore } from "../foundation/db/idempotency.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { CreditHolds } from "../accounts/billing/store.ts";
+import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../foundation/mail/recipients.ts";
+import type { Mailing } from "../notifications/mail/mail-batcher.ts";
 import type { WebhookUrls } from "../notifications/webhooks/url-store.ts";
 import type { VerificationEngine } from "../verify/engine.ts";
 import type { Outages } from "../verify/smtp/outages.ts";
 import { BulkIntake } from "./arrival/intake.ts";
 import { JobQueries } from "./job-queries.ts";
+import { ListComparisons, type ListComparisonsDeps } from "./comparisons.ts";
 import { BulkJobs } from "./jobs.ts";
+import { createListMails } from "./list-mails.ts";
+import { TroubleStore } from "./results/host-troubles.ts";
 import { JobStore } from "./results/job-store.ts";
-import { ListStore, RowStore } from "./results/list-store.ts";
+import { ListStore } from "./results/list-store.ts";
+import { RowStore } from "./results/row-store.ts";
 import { createAttempt } from "./run/attempt.ts";
 import { JobWriter } from "./run/job-writer.ts";
 import { BulkRunner } from "./run/runner.ts";
@@ -19,6 +25,8 @@ import { BulkRunner } from "./run/runner.ts";
 export interface BulkSettings {
   readonly dataDir: string;
   readonly connectionsMax: number;
+  /** Domains that mail may be sent to; none: any. */
+  readonly notifyDomains: RecipientDomains;
 }
 
 export interface BulkRunDeps {
@@ -85,6 +93,8 @@ export class BulkRun {
 export interface BulkDeps extends BulkRunDeps {
   readonly urls: WebhookUrls;
   readonly idempotency: IdempotencyStore;
+  /** Null where the service sends no mail. */
+  readonly mailing: Mailing | null;
 }
 
 /** Lists of the service: what is done with them, and what pages read. */
@@ -92,9 +102,12 @@ export class BulkSlice {
   readonly run: BulkRun;
   readonly jobs: BulkJobs;
   readonly queries: JobQueries;
+  readonly comparisons: ListComparisons;
+  /** Null where the service sends no mail. */
+  readonly mails: ReturnType<typeof createListMails> | null;
 
   constructor(runtime: Runtime, settings: BulkSettings, deps: BulkDeps) {
-    const { engines, credits, urls, idempotency } = deps;
+    const { engines, credits, urls, idempotency, mailing } = deps;
     this.run = new BulkRun(runtime, settings, deps);
     const { jobs, lists, rows, writer, runner, intake } = this.run;
     this.jobs = new BulkJobs(runtime, {
@@ -107,9 +120,22 @@ export class BulkSlice {
       credits,
       urls,
       idempotency,
+      mailProblem: (address) =>
+        mailing === null ? NO_MAIL_PROBLEM : recipientsProblem([address], settings.notifyDomains),
       uploadsFolder: uploadsFolderOf(settings),
     });
+    this.mails = mailing === null ? null : createListMails(runtime, { mailing, jobs });
     const { drafts } = this.jobs;
-    this.queries = new JobQueries(runtime, { jobs, lists, rows, runner, drafts, credits: credits.live });
+    const find: ListComparisonsDeps["find"] = (caller, id) => this.jobs.find(caller, id);
+    this.comparisons = new ListComparisons({ jobs, lists, random: runtime.random, find });
+    this.queries = new JobQueries(runtime, {
+      jobs,
+      lists,
+      rows,
+      runner,
+      drafts,
+      troubles: new TroubleStore(runtime.db),
+      credits: credits.live,
+    });
   }
 }

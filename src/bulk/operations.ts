@@ -8,7 +8,11 @@ import { evidenceSchema } from "../verify/evidence.ts";
 import { UNSETTLED, RESULT_EXAMPLE } from "../verify/result.ts";
 import { previewSchema } from "./arrival/preview.ts";
 import { RESULT_COLUMNS } from "./results/results-csv.ts";
+import { CHANGE_COLUMNS } from "./comparisons.ts";
 import {
+  comparisonCsvQuerySchema,
+  comparisonQuerySchema,
+  comparisonSchema,
   exportOptionsSchema,
   itemFilters,
   itemPageSchema,
@@ -31,6 +35,7 @@ const RUNNING = {
   completed_at: null,
   format: {
     type: "csv",
+    sheet: null,
     encoding: "utf-8",
     encoding_assumed: false,
     delimiter: ",",
@@ -47,6 +52,7 @@ const RUNNING = {
   poll_after_ms: 12_200,
   paused_reason: null,
   webhook_configured: false,
+  mail_configured: false,
 };
 
 const QUEUED = {
@@ -82,6 +88,7 @@ const PATH = "/v1/bulk-verifications";
 const PREVIEW = {
   dry_run: true,
   format: RUNNING.format,
+  sheets: [],
   columns: ["name", "email"],
   candidates: [{ index: 1, name: "email", addresses: 3 }],
   sampled_rows: 4,
@@ -133,7 +140,7 @@ export const CREATE_BULK_VERIFICATION = declareRoute({
   recordedIfChanged: true,
   summary: "Verify a list",
   description:
-    "Accepts up to 100,000 addresses as JSON, or a CSV file or Excel workbook (.xlsx, its first visible sheet) of up to 1,000,000 rows and 100 MiB as the body or as the part `file` of a form. Every distinct address is verified and charged once; one credit for each is held at the start. A cell may contain more than the address: a display name (`Ada <ada@example.com>`), `mailto:`, quotes, a trailing comma. Rows without an address are free. The query parameters except `dry_run` are for CSV and workbooks; a form may have them as fields.",
+    "Accepts up to 100,000 addresses as JSON, or a CSV file or Excel workbook (.xlsx; `sheet` names the sheet, by default the first with addresses) of up to 1,000,000 rows and 100 MiB as the body or as the part `file` of a form. Every distinct address is verified and charged once; one credit for each is held at the start. A cell may contain more than the address: a display name (`Ada <ada@example.com>`), `mailto:`, quotes, a trailing comma. Rows without an address are free. The query parameters except `dry_run` are for CSV and workbooks; a form may have them as fields.",
   scope: "bulk:write",
   query: uploadOptionsSchema.partial(),
   headers: idempotencyKeyHeader("A request repeated with the same key and list within 24 hours returns the same job."),
@@ -253,6 +260,54 @@ export const GET_BULK_RESULTS = declareRoute({
   },
 });
 
+export const COMPARE_BULK_VERIFICATIONS = declareRoute({
+  method: "GET",
+  path: `${PATH}/:jobId/comparison`,
+  operationId: "compareBulkVerifications",
+  tag: TAG,
+  summary: "Compare a job with an earlier one",
+  description:
+    "Counts the distinct addresses of two jobs by what happened to them in between: for a list that is verified every month. Jobs of a million addresses take some seconds.",
+  scope: "bulk:read",
+  params,
+  query: comparisonQuerySchema,
+  responses: {
+    200: {
+      description: "The counts.",
+      schema: comparisonSchema,
+      example: {
+        id: RUNNING.id,
+        with: {
+          id: "019a9e3c-1c2b-7d10-8a3e-5b1f0c9d7e21",
+          name: RUNNING.name,
+          created_at: "2025-12-01T00:00:00.000Z",
+        },
+        counts: { became_undeliverable: 1, recovered: 0, changed: 0, unchanged: 1, new: 1, gone: 2, unfinished: 0 },
+      },
+    },
+  },
+});
+
+export const GET_BULK_CHANGES = declareRoute({
+  method: "GET",
+  path: `${PATH}/:jobId/comparison.csv`,
+  operationId: "getBulkChanges",
+  tag: TAG,
+  summary: "Download the addresses of a change as CSV",
+  description: "The distinct addresses of one change with both results, in the order of their list.",
+  scope: "bulk:read",
+  params,
+  query: comparisonCsvQuerySchema,
+  responses: {
+    200: {
+      description: "The addresses.",
+      contentType: "text/csv",
+      schema: z.string(),
+      example: `${CHANGE_COLUMNS.join(",")}\r\nsomeone@example.com,gone,,,deliverable,mailbox_exists\r\n`,
+    },
+  },
+});
+
 export const CANCEL_BULK_VERIFICATION = declareRoute({
   method: "POST",
   path: `${PATH}/:jobId/cancel`,
@@ -302,6 +357,8 @@ export const BULK_ROUTES = [
   LIST_BULK_ITEMS,
   GET_BULK_ITEM_EVIDENCE,
   GET_BULK_RESULTS,
+  COMPARE_BULK_VERIFICATIONS,
+  GET_BULK_CHANGES,
   CANCEL_BULK_VERIFICATION,
   RETRY_BULK_VERIFICATION,
   DELETE_BULK_VERIFICATION,

@@ -4,12 +4,15 @@ import { rowsById, sendPage } from "../foundation/http/list-page.ts";
 import { handle, serveRoutes } from "../foundation/http/route.ts";
 import { itemSource, sendResults } from "./results/job-rows.ts";
 import type { JobRow } from "./results/job-store.ts";
+import { comparisonView, type ListComparisons, sendChanges } from "./comparisons.ts";
 import type { BulkJobs } from "./jobs.ts";
 import type { ListStore } from "./results/list-store.ts";
 import {
   CANCEL_BULK_VERIFICATION,
+  COMPARE_BULK_VERIFICATIONS,
   CREATE_BULK_VERIFICATION,
   DELETE_BULK_VERIFICATION,
+  GET_BULK_CHANGES,
   GET_BULK_ITEM_EVIDENCE,
   GET_BULK_RESULTS,
   GET_BULK_VERIFICATION,
@@ -22,11 +25,12 @@ export interface BulkRouteOptions {
   readonly guard: Guard;
   readonly bulk: BulkJobs;
   readonly lists: ListStore;
+  readonly comparisons: ListComparisons;
 }
 
 /** Serves the routes of bulk verification. */
-export const createBulkRoutes = ({ guard, bulk, lists }: BulkRouteOptions) =>
-  serveRoutes(guard, [...jobRoutes(bulk), ...resultRoutes(bulk, lists)]);
+export const createBulkRoutes = ({ guard, bulk, lists, comparisons }: BulkRouteOptions) =>
+  serveRoutes(guard, [...jobRoutes(bulk), ...resultRoutes(bulk, lists), ...comparisonRoutes(comparisons)]);
 
 /** A switch of a query; undefined: the default. */
 const isOn = (value: "true" | "false" | undefined): boolean | undefined =>
@@ -63,6 +67,17 @@ const jobRoutes = (bulk: BulkJobs) => [
   handle(DELETE_BULK_VERIFICATION, async ({ params, caller, set }) => {
     await bulk.remove(caller, params.jobId);
     set.status = 204;
+  }),
+];
+
+const comparisonRoutes = (comparisons: ListComparisons) => [
+  handle(COMPARE_BULK_VERIFICATIONS, async ({ params, query, caller }) =>
+    comparisonView(await comparisons.compare(caller, params.jobId, query.with)),
+  ),
+
+  handle(GET_BULK_CHANGES, async ({ request, params, query, caller }) => {
+    const comparison = await comparisons.compare(caller, params.jobId, query.with);
+    return sendChanges(request, comparisons, { comparison, change: query.change });
   }),
 ];
 

@@ -1,9 +1,10 @@
-import { JOB_STATUSES } from "../bulk/results/schemas.ts";
+import { comparisonView } from "../bulk/comparisons.ts";
+import { CHANGES, JOB_STATUSES } from "../bulk/results/schemas.ts";
 import { exportRows } from "../bulk/results/job-rows.ts";
 import type { BulkJobs } from "../bulk/jobs.ts";
 import { EXPORT_COLUMNS, PRESETS, writeResults } from "../bulk/results/results-csv.ts";
 import { VERDICTS } from "../verify/result.ts";
-import { argument, choice, command, group, limit, type Terminal, toggle, unless } from "./command.ts";
+import { argument, choice, command, group, limit, option, required, type Terminal, toggle, unless } from "./command.ts";
 import { inService } from "./service.ts";
 import { tableTime } from "./terminal-text.ts";
 
@@ -23,6 +24,8 @@ const tableOf = ({ table }: Terminal, jobs: readonly JobView[]): string =>
 const EXAMPLE_ID = "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52";
 const ON = inService("lists");
 const ARGS = { id: argument("<id>", "id of the list") };
+
+const WITH = option("<id>", "id of the other list (default: the one before of the same name)");
 
 interface JobCommand {
   readonly description: string;
@@ -95,6 +98,34 @@ const LISTS = group(
           defuse,
         });
         for await (const chunk of rows) await io.write(chunk);
+      },
+    }),
+    compare: command({
+      description: "Compare a list with an earlier one: what became undeliverable, recovered, is new or gone.",
+      example: `lists compare ${EXAMPLE_ID}`,
+      on: ON,
+      args: ARGS,
+      options: { with: WITH },
+      async run({ service: { bulk }, caller, print, table }, { id, with: other }) {
+        const view = comparisonView(await bulk.comparisons.compare(caller, id, other));
+        const rows = Object.entries(view.counts).map(([change, count]) => [change, String(count)]);
+        print(
+          view,
+          () =>
+            `Compared with ${view.with.id} of ${tableTime(view.with.created_at)}.\n\n${table(["CHANGE", "ADDRESSES"], rows)}`,
+        );
+      },
+    }),
+    changes: command({
+      description: "Write the addresses of a change between two lists to standard output as CSV.",
+      example: `lists changes ${EXAMPLE_ID} --change became_undeliverable > bounced.csv`,
+      json: null,
+      on: ON,
+      args: ARGS,
+      options: { with: WITH, change: required(choice("<change>", CHANGES, "what happened to the addresses")) },
+      async run({ service: { bulk }, caller, io }, { id, with: other, change }) {
+        const comparison = await bulk.comparisons.compare(caller, id, other);
+        for await (const chunk of bulk.comparisons.csv(comparison, change)) await io.write(chunk);
       },
     }),
     show: jobCommand("show", {

@@ -91,6 +91,7 @@ describe("verify --file", () => {
           type: "csv",
           encoding: "utf-8",
           encoding_assumed: false,
+          sheet: null,
           delimiter: ";",
           header: true,
           title_rows: 0,

@@ -28,6 +28,7 @@ export interface FileOptions extends PathOptions {
   readonly column?: string | undefined;
   readonly header?: string | undefined;
   readonly encoding?: string | undefined;
+  readonly sheet?: string | undefined;
   readonly dryRun?: boolean;
 }
 
@@ -91,7 +92,7 @@ const storeList = async (
   accounts.create(OWNER);
   accounts.grantCredits(OWNER, shape.rows, "a file");
   const accountId = store.findAccountByName(OWNER)?.id ?? "";
-  const about = { name, source: null, webhookUrl: null, format: shape, rowsMax: shape.rows };
+  const about = { name, source: null, webhookUrl: null, notifyEmail: null, format: shape, rowsMax: shape.rows };
   return intake.receive(
     { accountId, keyId: OWNER, mode: "live" },
     { ...about, reading, batches: readRows(source, shape) },
@@ -164,6 +165,7 @@ export const layoutOf = (options: FileOptions): ListFileOptions["layout"] => {
     header: headerChoiceOf(options),
     ...(options.column === undefined ? {} : { column: options.column }),
     ...(encoding === undefined ? {} : { encoding }),
+    ...(options.sheet === undefined ? {} : { sheet: options.sheet }),
   };
 };
 

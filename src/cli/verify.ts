@@ -147,6 +147,7 @@ const VERIFY = command({
     column: option("<column>", "with --file: column of the addresses, a name or a number from 0"),
     header: option("<choice>", "with --file: whether the first row names the columns: auto, true, false"),
     encoding: option("<name>", "with --file: encoding of a CSV that is not Unicode, such as windows-1250 or shift_jis"),
+    sheet: option("<name>", "with --file: sheet of a workbook (default: the first with addresses)"),
     dryRun: toggle("with --file: show how the list is read; verify nothing"),
     force: toggle("with --file: replace an existing file at --out"),
   },
@@ -166,9 +167,10 @@ const VERIFY = command({
 export const VERIFY_COMMANDS = { verify: VERIFY };
 
 const checkUsage = (given: readonly string[], options: VerifyOptions, io: Io): void => {
-  const { file, out, column, header, encoding, force, dryRun, evidence } = options;
-  if (file === undefined && ([out, column, header, encoding].some((text) => text !== undefined) || force || dryRun))
-    throw new UsageError("--out, --column, --header, --encoding, --dry-run and --force need --file.");
+  const { file, out, column, header, encoding, sheet, force, dryRun, evidence } = options;
+  const ofFile = [out, column, header, encoding, sheet];
+  if (file === undefined && (ofFile.some((text) => text !== undefined) || force || dryRun))
+    throw new UsageError("--out, --column, --header, --encoding, --sheet, --dry-run and --force need --file.");
   if (file !== undefined && (given.length > 0 || evidence))
     throw new UsageError("--file cannot be combined with addresses or --evidence.");
   if (file === undefined && given.length === 0 && io.stdinIsTerminal)
@@ -251,9 +253,11 @@ const rowsTable = ({ first_rows: rows }: Preview): string =>
 const textOf = (preview: Preview, { reading }: ListFile): string => {
   const { rows, addresses, candidates } = preview;
   const others = candidates.filter(({ index }) => index !== reading.column.index);
+  const { sheets } = preview;
   const names = others.map(({ index, name }) => `${index}${name === null ? "" : ` ${JSON.stringify(name)}`}`);
   return [
     describeFormat(reading),
+    ...(sheets.length < 2 ? [] : [`Sheets: ${sheets.map((name) => JSON.stringify(name)).join(", ")}.`]),
     ...(names.length === 0 ? [] : [`Other columns with addresses: ${names.join(", ")}.`]),
     `${counted(rows.total, "row", "rows")}, ${counted(addresses.total, "address", "addresses")}; ${rows.duplicate.toLocaleString("en")} duplicate, ${rows.empty.toLocaleString("en")} empty, ${rows.invalid_syntax.toLocaleString("en")} not an address.`,
     "",
@@ -271,10 +275,18 @@ const previewFile = async (options: FileOptions, io: Io, random: Random): Promis
   const folder = mkdtempSync(join(tmpdir(), "postwarden-"));
   try {
     await using list = await openListFile(resolve(file), { layout: requested, sheetPath: join(folder, "sheet") });
-    const { source, inspection, reading } = list;
+    const { source, inspection, reading, sheets } = list;
     const { shape } = inspection;
-    const about = { name: null, source: null, webhookUrl: null, reading, format: shape, rowsMax: shape.rows };
-    const order = { inspection, list: { ...about, batches: readRows(source, shape) } };
+    const about = {
+      name: null,
+      source: null,
+      webhookUrl: null,
+      notifyEmail: null,
+      reading,
+      format: shape,
+      rowsMax: shape.rows,
+    };
+    const order = { inspection, sheets, list: { ...about, batches: readRows(source, shape) } };
     const preview = await previewSubmission(order, { credits: { available: 0, isHeld: false }, random });
     const { credits, ...rest } = preview;
     print(io, options.json, rest, () => textOf(preview, list));

@@ -106,7 +106,7 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
       ...PREFERENCES,
       ...createHomePages(homeUseCases(slices, { board, steps })),
       ...createBlocklistPages({ ...blocklist, rules, clock }),
-      ...createListPages({ bulk: bulk.jobs, queries: bulk.queries, starterName }, clock),
+      ...createListPages({ bulk: bulk.jobs, queries: bulk.queries, comparisons: bulk.comparisons, starterName }, clock),
       ...dmarcPages(slices, options),
       ...createSignInPages({ ...people, onFirstUser: () => void slices.doctor.start() }),
       ...createProfilePages(people),

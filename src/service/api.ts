@@ -42,7 +42,7 @@ const routesOf = (service: Service, options: ServiceOptions, manual: LoadOnce<Ma
   const { rules } = outbound;
   return [
     createVerifyRoutes({ guard, ...verification, clock }),
-    createBulkRoutes({ guard, bulk: bulk.jobs, lists: bulk.run.lists }),
+    createBulkRoutes({ guard, bulk: bulk.jobs, lists: bulk.run.lists, comparisons: bulk.comparisons }),
     createAccountRoutes(guard, { store, ledger }),
     createUsageRoutes(guard, { usage: usage.usage, clock, nameOf: accounts.callerName }),
     createBlocklistRoutes({ guard, rules, clock, blocklist, keyName: (id) => store.findKey(id)?.name ?? id }),

@@ -121,7 +121,7 @@ export class Service {
     this.verification = new VerifySlice(runtime, { engines, credits });
     this.bulk = new BulkSlice(runtime, config, {
       ...{ credits, engines, outages: smtp.outages, checks: this.verification.runner },
-      ...{ urls: outbound.urls, idempotency: this.verification.idempotency },
+      ...{ urls: outbound.urls, mailing: outbound.mailing, idempotency: this.verification.idempotency },
     });
     this.backups = openBackups(runtime, config);
     this.purge = openPurge(runtime, config, { accounts: this.accounts, bulk: this.bulk });

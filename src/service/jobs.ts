@@ -26,7 +26,15 @@ const DRAIN_MS_MAX = 6_000;
 export interface JobsOptions {
   readonly service: Pick<
     Service,
-    "verification" | "notifications" | "blocklist" | "dmarc" | "purge" | "correctPlannedTimes" | "doctor" | "activity"
+    | "verification"
+    | "notifications"
+    | "blocklist"
+    | "dmarc"
+    | "purge"
+    | "correctPlannedTimes"
+    | "doctor"
+    | "activity"
+    | "bulk"
   >;
   readonly backups: Pick<ScheduledBackups, "run"> | null;
   readonly log: Log;
@@ -70,6 +78,7 @@ const cronTable = ({ service, backups, renewCertificates }: JobsOptions): readon
       run: (isStopping) => targets.finishRemovals(isStopping),
     },
     { name: "purge blocklist checks", pattern: "37 * * * *", expires: true, run: () => scheduler.purgeOldChecks() },
+    { name: "mail lists that ended", pattern: "* * * * *", run: async () => service.bulk.mails?.send() },
     { name: "check DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.checkDomains() },
     { name: "check MTA-STS policies", pattern: "* * * * *", run: () => dmarc.jobs.checkPolicies() },
     { name: "raise DMARC alerts", pattern: "*/5 * * * *", run: () => dmarc.jobs.raiseDmarcAlerts() },

@@ -5,7 +5,7 @@ import { createLog } from "../foundation/base/log.ts";
 import { FREE_OF_CHARGE, Ledger } from "../accounts/billing/store.ts";
 import type { AttemptOutcome } from "../bulk/run/attempt.ts";
 import type { ListRow } from "../bulk/reading/csv.ts";
-import { BulkIntake } from "../bulk/arrival/intake.ts";
+import { BulkIntake, type IncomingList } from "../bulk/arrival/intake.ts";
 import { ListStore, type OpenAddress } from "../bulk/results/list-store.ts";
 import { type BulkStores, JobWriter } from "../bulk/run/job-writer.ts";
 import { JSON_LIST_FORMAT } from "../bulk/results/results-csv.ts";
@@ -27,6 +27,7 @@ export const bulkOutcome = (subStatus: SubStatus, chargeable = true, group: stri
   columns: { subStatus, qualityScore: 1, confidence: 1, signals: "pppppppppp", verifiedAtMs: 0 },
   chargeable,
   group,
+  trouble: null,
   evidence: null,
 });
 
@@ -127,8 +128,20 @@ export class BulkHarness {
   }
 
   /** Creates a queued job. */
-  order(emails: readonly string[], accountId = BULK_ACCOUNT): Promise<JobRow> {
-    const list = { name: null, source: null, webhookUrl: null, format: JSON_LIST_FORMAT, reading: null };
+  order(
+    emails: readonly string[],
+    accountId = BULK_ACCOUNT,
+    about: Partial<Pick<IncomingList, "name" | "notifyEmail">> = {},
+  ): Promise<JobRow> {
+    const list = {
+      name: null,
+      source: null,
+      webhookUrl: null,
+      notifyEmail: null,
+      format: JSON_LIST_FORMAT,
+      reading: null,
+      ...about,
+    };
     return this.intake.receive(
       { accountId, keyId: "key-1", mode: "live" },
       { ...list, rowsMax: emails.length, batches: batchesOf(emails) },

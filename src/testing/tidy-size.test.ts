@@ -9,18 +9,18 @@ import { parseSync } from "oxc-parser";
 const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 23_952,
   blocklist: 60_830,
-  bulk: 46_692,
-  cli: 47_256,
-  dashboard: 150_531,
+  bulk: 53_401,
+  cli: 47_578,
+  dashboard: 154_221,
   dmarc: 212_956,
   doctor: 12_906,
-  foundation: 93_987,
+  foundation: 94_189,
   "main.ts": 132,
-  notifications: 24_386,
-  service: 34_216,
+  notifications: 24_392,
+  service: 34_251,
   verify: 52_711,
 };
-const FILES_MAX = 639;
+const FILES_MAX = 648;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

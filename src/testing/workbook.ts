@@ -59,6 +59,27 @@ export const workbookWith = ({ rows = "", strings = "", workbook, styles = "" }:
   });
 };
 
+/** An Excel workbook of visible sheets in this order; in each, the XML inside `sheetData`. */
+export const workbookOfSheets = (sheets: Readonly<Record<string, string>>): Buffer => {
+  const entries = Object.entries(sheets);
+  const named = entries.map(([name], at) => `<sheet name="${Bun.escapeHTML(name)}" r:id="rId${at}"/>`);
+  const links = entries.map((_, at) => `<Relationship Id="rId${at}" Target="worksheets/s${at}.xml"/>`);
+  return zipArchive({
+    "xl/workbook.xml": `<workbook ${NAMESPACE}><sheets>${named.join("")}</sheets></workbook>`,
+    "xl/_rels/workbook.xml.rels": `<Relationships>${links.join("")}</Relationships>`,
+    ...Object.fromEntries(
+      entries.map(([, rows], at) => [
+        `xl/worksheets/s${at}.xml`,
+        `<worksheet><sheetData>${rows}</sheetData></worksheet>`,
+      ]),
+    ),
+  });
+};
+
+/** The XML of a row of texts. */
+export const sheetRow = (...texts: readonly string[]): string =>
+  `<row>${texts.map((text) => `<c t="str"><v>${Bun.escapeHTML(text)}</v></c>`).join("")}</row>`;
+
 /** An Excel workbook of these texts. */
 export const workbookOf = (rows: ReadonlyArray<readonly string[]>): Buffer => {
   const texts = rows.flat();

@@ -80,11 +80,25 @@ describe("a draft", () => {
     expect(previewOf(await drafts.preview(caller, id, AUTO)).first_rows).not.toBe(previewOf(one).first_rows);
   });
 
-  test("of another account or mode does not exist", async () => {
+  test("is there in both modes, and costs credits in live mode only", async () => {
+    const app = start();
+    const [test, live] = [callerOf(app, "test"), callerOf(app, "live")];
+    const { drafts } = app.service.bulk.jobs;
+    const { id } = await drafts.receive(test, formOf("mailbox_exists@a.example\n"));
+    expect(previewOf(await drafts.preview(test, id, AUTO)).credits.required).toBe(0);
+    expect(drafts.get(live, id).required).toBeNull();
+    expect(previewOf(await drafts.preview(live, id, AUTO)).credits.required).toBe(1);
+    expect(previewOf(await drafts.preview(test, id, AUTO)).credits.required).toBe(0);
+    expect([drafts.get(test, id).required, drafts.waiting(live).length]).toEqual([1, 1]);
+    const job = await app.service.bulk.jobs.startDraft(live, id, OPTIONS);
+    expect(app.service.bulk.jobs.find(live, job).mode).toBe("live");
+  });
+
+  test("of another account does not exist", async () => {
     const app = start();
     const { drafts } = app.service.bulk.jobs;
     const { id } = await drafts.receive(callerOf(app), formOf("a@a.example\n"));
-    for (const other of [callerOf(app, "live"), callerOf(app, "test", "other")]) {
+    for (const other of [callerOf(app, "live", "other"), callerOf(app, "test", "other")]) {
       expect(() => drafts.get(other, id)).toThrow("Upload the file again");
       expect(await codeOf(drafts.preview(other, id, AUTO))).toBe("not_found");
       expect(await codeOf(app.service.bulk.jobs.startDraft(other, id, OPTIONS))).toBe("not_found");
@@ -152,7 +166,7 @@ describe("a draft", () => {
     const { drafts } = app.service.bulk.jobs;
     const { id } = await drafts.receive(caller, formOf("name;phone\nAda;123\nBob;456\n"));
     expect(await drafts.preview(caller, id, AUTO)).toEqual({
-      ...{ kind: "refused", issues: [] },
+      ...{ kind: "refused", issues: [], sheet: null, sheets: [] },
       message: expect.stringContaining("No column with addresses"),
       sample: {
         encoding: { name: "utf-8", bom: false, isAssumed: false },

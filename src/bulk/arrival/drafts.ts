@@ -4,8 +4,14 @@ import { AppError } from "../../foundation/base/errors.ts";
 import { type KeyMode, newId } from "../../foundation/base/secrets.ts";
 import type { CreditHolds } from "../../accounts/billing/store.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
-import type { FileSample } from "../reading/csv.ts";
-import { sampleFile, isSmallFile, type Submission, type SubmissionContext, openStoredList } from "./submission.ts";
+import {
+  sampleFile,
+  isSmallFile,
+  type RefusedFile,
+  type Submission,
+  type SubmissionContext,
+  openStoredList,
+} from "./submission.ts";
 import { type Preview, previewSubmission } from "./preview.ts";
 import type { UploadOrder } from "../results/schemas.ts";
 import { receiveUpload, type Upload, uploadBytesMax } from "./upload.ts";
@@ -14,7 +20,7 @@ import { nextTurn } from "../../foundation/base/clock.ts";
 import { written } from "../../foundation/http/csv.ts";
 import { looksLikeAddress } from "../reading/columns-address.ts";
 
-/** Whose a draft is: users of the account see it in this mode. */
+/** Whose a draft is: users of the account see it in both modes, and the mode in which it is started decides. */
 interface DraftOwner {
   readonly accountId: string;
   readonly mode: KeyMode;
@@ -34,17 +40,16 @@ export interface Draft {
 }
 
 /** How the file is read; as for the query of an upload. */
-export type DraftLayout = Pick<UploadOrder, "column" | "header" | "encoding">;
+export type DraftLayout = Pick<UploadOrder, "column" | "header" | "encoding" | "sheet">;
 
 /** What a draft would be as a list, or why it cannot be read and what its first rows hold. */
 export type DraftPreview =
   | { readonly kind: "list"; readonly preview: Preview }
-  | {
+  | ({
       readonly kind: "refused";
       readonly message: string;
       readonly issues: ReadonlyArray<{ readonly path: string; readonly message: string }>;
-      readonly sample: FileSample | null;
-    };
+    } & RefusedFile);
 
 /** How long a file waits to be started. */
 export const DRAFT_MS_MAX = 60 * 60_000;
@@ -66,7 +71,7 @@ const notFound = (): AppError =>
 
 interface Stored {
   readonly draft: Omit<Draft, "jobId" | "required">;
-  readonly owner: DraftOwner;
+  readonly accountId: string;
   readonly upload: Upload;
   readonly previews: Map<string, Promise<DraftPreview>>;
   /** The start, once requested: it happens once. */
@@ -93,7 +98,7 @@ export class ListDrafts {
   constructor(
     private readonly runtime: Runtime,
     private readonly deps: {
-      readonly contextOf: (owner: DraftOwner) => SubmissionContext;
+      readonly contextOf: (owner: Pick<DraftOwner, "accountId">) => SubmissionContext;
       readonly credits: CreditHolds;
     },
   ) {}
@@ -126,24 +131,27 @@ export class ListDrafts {
   }
 
   /** The drafts of an account that wait to be started, oldest first. */
-  waiting({ accountId, mode }: DraftOwner): Draft[] {
-    const own = this.#ofAccount(accountId).filter(({ owner, jobId }) => owner.mode === mode && jobId === null);
-    return own.map(shown);
+  waiting({ accountId }: Pick<DraftOwner, "accountId">): Draft[] {
+    return this.#ofAccount(accountId)
+      .filter(({ jobId }) => jobId === null)
+      .map(shown);
   }
 
   /** How a draft is read and what it would cost. Reads it to its end, at most once for each layout. 404, 503. */
   async preview(owner: DraftOwner, id: string, layout: DraftLayout): Promise<DraftPreview> {
     const stored = this.#find(owner, id);
     if (stored.isDropped) throw notFound();
-    const key = JSON.stringify([layout.column ?? null, layout.header, layout.encoding ?? null]);
+    const key =
+      owner.mode +
+      JSON.stringify([layout.column, layout.header, layout.encoding, layout.sheet].map((one) => one ?? null));
     const earlier = stored.previews.get(key);
-    const reading = earlier ?? this.#read(stored, layout);
+    const reading = earlier ?? this.#read(stored, owner, layout);
     if (earlier === undefined) {
       stored.previews.set(key, reading);
       reading.catch(() => stored.previews.delete(key));
     }
     const read = await reading;
-    stored.required = read.kind === "refused" ? null : read.preview.credits.required;
+    if (owner.mode === "live") stored.required = read.kind === "refused" ? null : read.preview.credits.required;
     if (read.kind === "refused") return read;
     // Granted or spent meanwhile.
     const { available } = this.deps.credits.balance(owner.accountId);
@@ -190,9 +198,9 @@ export class ListDrafts {
     return stored.jobId;
   }
 
-  async #read(stored: Stored, layout: DraftLayout): Promise<DraftPreview> {
-    const { available } = this.deps.credits.balance(stored.owner.accountId);
-    const credits = { available, isHeld: stored.owner.mode === "live" };
+  async #read(stored: Stored, { accountId, mode }: DraftOwner, layout: DraftLayout): Promise<DraftPreview> {
+    const { available } = this.deps.credits.balance(accountId);
+    const credits = { available, isHeld: mode === "live" };
     try {
       return await this.#using(stored, async (context) => {
         await using submission = await openStoredList(stored.upload, { options: layout, context });
@@ -205,20 +213,20 @@ export class ListDrafts {
         kind: "refused",
         message: error.message,
         issues: error.details.issues ?? [],
-        sample: await this.#sample(stored),
+        ...(await this.#sample(stored, layout)),
       };
     }
   }
 
-  #sample(stored: Stored): Promise<FileSample | null> {
+  #sample(stored: Stored, { sheet }: DraftLayout): Promise<RefusedFile> {
     const { path } = stored.upload;
     const sheetPath = `${path}.${newId()}.sheet`;
-    return this.#using(stored, () => sampleFile(path, { sheetPath, rowsMax: SAMPLE_ROWS }));
+    return this.#using(stored, () => sampleFile(path, { sheetPath, rowsMax: SAMPLE_ROWS, sheet }));
   }
 
   /** Reads the file when a slot is free; it is not deleted meanwhile. */
   async #using<T>(stored: Stored, work: (context: SubmissionContext) => Promise<T>): Promise<T> {
-    const context = this.deps.contextOf(stored.owner);
+    const context = this.deps.contextOf(stored);
     stored.readers++;
     try {
       using _slot = await context.takeSlot(await isSmallFile(stored.upload));
@@ -236,7 +244,7 @@ export class ListDrafts {
     const cancelExpiry = clock.after(DRAFT_MS_MAX, () => this.#dropLater(stored));
     const stored: Stored = {
       draft,
-      owner,
+      accountId: owner.accountId,
       upload,
       reservations,
       cancelExpiry,
@@ -280,12 +288,12 @@ export class ListDrafts {
   }
 
   #ofAccount(accountId: string): Stored[] {
-    return [...this.#drafts.values()].filter(({ owner }) => owner.accountId === accountId);
+    return [...this.#drafts.values()].filter((stored) => stored.accountId === accountId);
   }
 
-  #find({ accountId, mode }: DraftOwner, id: string): Stored {
+  #find({ accountId }: DraftOwner, id: string): Stored {
     const stored = this.#drafts.get(id);
-    if (stored === undefined || stored.owner.accountId !== accountId || stored.owner.mode !== mode) throw notFound();
+    if (stored === undefined || stored.accountId !== accountId) throw notFound();
     return stored;
   }
 }

@@ -19,6 +19,8 @@ export interface IncomingList {
   readonly name: string | null;
   readonly source: string | null;
   readonly webhookUrl: string | null;
+  /** Who is mailed at the end. */
+  readonly notifyEmail: string | null;
   readonly format: ResultsFormat;
   /** How the file was read; null for a JSON list. */
   readonly reading: DetectedFormat | null;
@@ -49,7 +51,7 @@ export class BulkIntake {
 
   async create(caller: Pick<Caller, "accountId" | "keyId" | "mode">, list: IncomingList): Promise<ReceivingJob> {
     const { accountId, keyId, mode } = caller;
-    const { name, source, webhookUrl } = list;
+    const { name, source, webhookUrl, notifyEmail } = list;
     const job = {
       id: newId(),
       accountId,
@@ -58,6 +60,7 @@ export class BulkIntake {
       name,
       source,
       webhookUrl,
+      notifyEmail,
       format: JSON.stringify(resultsFormatSchema.parse(list.format)),
       reading: list.reading === null ? null : JSON.stringify(list.reading),
       createdAtMs: this.runtime.clock.nowMs(),
@@ -194,20 +197,32 @@ export class AddressIndex {
   add(normalizedEmail: string): { readonly position: number; readonly isNew: boolean } {
     this.#rows++;
     if (normalizedEmail === "") this.#empty++;
-    const hash = Bun.hash.wyhash(normalizedEmail, this.seed);
-    const other = Number(Bun.hash.wyhash(normalizedEmail, this.seed ^ 0x9e37_79b9_7f4a_7c15n) & 0xffff_ffffn);
-    let slot = Number(hash & 0xffff_ffffn) & this.#mask;
-    for (;;) {
-      const position = this.#positions[slot] ?? EMPTY;
-      if (position === EMPTY) break;
-      if (this.#hashes[slot] === hash && this.#otherHashes[slot] === other) return { position, isNew: false };
-      slot = (slot + 1) & this.#mask;
-    }
+    const { slot, hash, other } = this.#look(normalizedEmail);
+    const position = this.#positions[slot] ?? EMPTY;
+    if (position !== EMPTY) return { position, isNew: false };
     if (this.#size >= this.addressesMax) throw new Error(`more than ${this.addressesMax} addresses`);
     this.#hashes[slot] = hash;
     this.#otherHashes[slot] = other;
     this.#positions[slot] = this.#size;
     return { position: this.#size++, isNew: true };
+  }
+
+  /** The number of an address; null when it was not added. */
+  find(normalizedEmail: string): number | null {
+    const position = this.#positions[this.#look(normalizedEmail).slot] ?? EMPTY;
+    return position === EMPTY ? null : position;
+  }
+
+  /** The slot of an address, or the empty one that it belongs in. */
+  #look(normalizedEmail: string): { readonly slot: number; readonly hash: bigint; readonly other: number } {
+    const hash = Bun.hash.wyhash(normalizedEmail, this.seed);
+    const other = Number(Bun.hash.wyhash(normalizedEmail, this.seed ^ 0x9e37_79b9_7f4a_7c15n) & 0xffff_ffffn);
+    let slot = Number(hash & 0xffff_ffffn) & this.#mask;
+    while ((this.#positions[slot] ?? EMPTY) !== EMPTY) {
+      if (this.#hashes[slot] === hash && this.#otherHashes[slot] === other) break;
+      slot = (slot + 1) & this.#mask;
+    }
+    return { slot, hash, other };
   }
 }
 
@@ -273,7 +288,7 @@ const waitingShares = (placesMax: number) => createShares({ placesMax, realtimeS
 
 const tooMany = (): AppError =>
   new AppError("unavailable", {
-    message: "Too many lists are being received. Try again later.",
+    message: "Too many lists are being read. Try again later.",
     headers: { "retry-after": String(RETRY_AFTER_S) },
   });
 

@@ -31,6 +31,7 @@ export const previewSchema = z
     format: detectedFormatSchema
       .nullable()
       .meta({ description: "How the file is read; null for a list submitted as JSON." }),
+    sheets: z.array(z.string()).meta({ description: "Names of the visible sheets of a workbook, at most 100." }),
     columns: z
       .array(columnName)
       .meta({ description: `Names of the first ${COLUMNS_SHOWN} columns; empty without a header.` }),
@@ -91,7 +92,7 @@ const candidatesOf = (inspection: Inspection | null): Pick<Preview, "candidates"
 
 /** Reads a list to its end without storing anything. `isHeld`: whether submitting it would hold credits. */
 export const previewSubmission = async (
-  { list, inspection }: Pick<Submission, "list" | "inspection">,
+  { list, inspection, sheets }: Pick<Submission, "list" | "inspection" | "sheets">,
   { credits, random }: { credits: { available: number; isHeld: boolean }; random: Random },
 ): Promise<Preview> => {
   const index = new AddressIndex(list.rowsMax, newSeed(random));
@@ -109,6 +110,7 @@ export const previewSubmission = async (
   return {
     dry_run: true,
     format: list.reading,
+    sheets: [...sheets],
     ...candidatesOf(inspection),
     first_rows: firstRows,
     rows: { total: rows, empty, duplicate: rows - empty - addresses, invalid_syntax: invalid },

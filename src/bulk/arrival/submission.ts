@@ -23,7 +23,13 @@ import { type IncomingList, SMALL_BYTES_MAX, SMALL_ROWS_MAX, type UploadReservat
 import { JSON_LIST_FORMAT } from "../results/results-csv.ts";
 import { jsonListSchema, jsonQuerySchema, type UploadOrder, uploadOptionsSchema } from "../results/schemas.ts";
 import { receiveUpload, type Upload, uploadBytesMax, LIST_BYTES_MAX } from "./upload.ts";
-import { isArchive, writeWorkbookAsCsv } from "../reading/workbook.ts";
+import {
+  isArchive,
+  type SheetChoice,
+  sheetNames,
+  type WorkbookOptions,
+  writeWorkbookAsCsv,
+} from "../reading/workbook.ts";
 import type { WebhookUrls } from "../../notifications/webhooks/url-store.ts";
 import { WorkbookRefused } from "../reading/workbook-parts.ts";
 import { looksLikeAddress } from "../reading/columns-address.ts";
@@ -33,6 +39,8 @@ export interface Submission extends AsyncDisposable {
   readonly list: IncomingList;
   /** Null for a JSON list. */
   readonly inspection: Inspection | null;
+  /** The names of the visible sheets of a workbook; none for others. */
+  readonly sheets: readonly string[];
   /** Only a preview is requested. */
   readonly isDryRun: boolean;
   hash(): Promise<string>;
@@ -88,12 +96,22 @@ const readJsonList = async (request: Request, context: SubmissionContext) => {
   const { order, isDryRun } = await readJsonBody(request);
   const { emails, name = null, source = null } = order;
   const webhookUrl = readWebhookUrl(order.webhook_url, context);
-  const about = { name, source, webhookUrl, format: JSON_LIST_FORMAT, reading: null, rowsMax: emails.length };
+  const notifyEmail = readNotifyEmail(order.notify_email, context);
+  const about = {
+    name,
+    source,
+    webhookUrl,
+    notifyEmail,
+    format: JSON_LIST_FORMAT,
+    reading: null,
+    rowsMax: emails.length,
+  };
   return {
     isDryRun,
     inspection: null,
+    sheets: [],
     list: { ...about, batches: rowsOfEmails(emails) },
-    hash: async () => sha256(JSON.stringify(["bulk", name, source, webhookUrl, emails])),
+    hash: async () => sha256(JSON.stringify(["bulk", name, source, webhookUrl, notifyEmail, emails])),
   };
 };
 
@@ -111,6 +129,8 @@ export interface SubmissionContext {
   /** Who submits it. */
   readonly account: string;
   readonly urls: Pick<WebhookUrls, "parse">;
+  /** Why an address cannot be mailed, as a sentence; null when it can. */
+  readonly mailProblem: (address: string) => string | null;
   /** Called before a file of at most this size is received; throws 503 when the account uploads too much. */
   readonly reserveUpload: (bytes: number) => UploadReservation;
   /** Waits until a received list may be read, and holds the slot; throws 503 when too many lists wait. */
@@ -127,6 +147,15 @@ const readWebhookUrl = (text: string | undefined, { urls }: Pick<SubmissionConte
   throw new AppError("Invalid request body", { issues: [{ path: "webhook_url", message: url.error }] });
 };
 
+const readNotifyEmail = (
+  address: string | undefined,
+  { mailProblem }: Pick<SubmissionContext, "mailProblem">,
+): string | null => {
+  const problem = address === undefined ? null : mailProblem(address);
+  if (problem === null) return address ?? null;
+  throw new AppError("Invalid request body", { issues: [{ path: "notify_email", message: problem }] });
+};
+
 /** A parameter may be in the query and the form only with the same value. */
 const refuseContradictions = (parameters: URLSearchParams, fields: Readonly<Record<string, string>>): void => {
   const both = Object.entries(fields).filter(([name, value]) => (parameters.get(name) ?? value) !== value);
@@ -138,17 +167,22 @@ const refuseContradictions = (parameters: URLSearchParams, fields: Readonly<Reco
 /** Opens a list in a file, with the options of its submission. */
 export const openStoredList = async (
   { path, fileName }: StoredList,
-  { options, context }: { readonly options: UploadOrder; readonly context: Pick<SubmissionContext, "urls"> },
+  {
+    options,
+    context,
+  }: { readonly options: UploadOrder; readonly context: Pick<SubmissionContext, "urls" | "mailProblem"> },
 ): Promise<Submission> => {
-  const { name, source = null, webhook_url, dry_run, ...layout } = options;
+  const { name, source = null, webhook_url, notify_email, dry_run, ...layout } = options;
   const webhookUrl = readWebhookUrl(webhook_url, context);
+  const notifyEmail = readNotifyEmail(notify_email, context);
   const sheetPath = `${path}.${newId()}.sheet`;
   const file = await openListFile(path, { layout, sheetPath });
-  const { inspection, reading } = file;
+  const { inspection, reading, sheets } = file;
   const { shape } = inspection;
-  const about = { name: name ?? fileName, source, webhookUrl };
+  const about = { name: name ?? fileName, source, webhookUrl, notifyEmail };
   return {
     inspection,
+    sheets,
     isDryRun: dry_run === "true",
     list: { ...about, format: shape, reading, rowsMax: shape.rows, batches: readRows(file.source, shape) },
     hash: async () => sha256(JSON.stringify(["bulk file", about, layout, await hashOf(fileSource(path))])),
@@ -195,10 +229,12 @@ export interface ListFile extends AsyncDisposable {
   readonly source: ByteSource;
   readonly inspection: Inspection;
   readonly reading: DetectedFormat;
+  /** The names of the visible sheets of a workbook; none for a CSV. */
+  readonly sheets: readonly string[];
 }
 
 export interface ListFileOptions {
-  readonly layout: Pick<InspectOptions, "column" | "header" | "encoding">;
+  readonly layout: Pick<InspectOptions, "column" | "header" | "encoding"> & Pick<WorkbookOptions, "sheet">;
   /** Where the CSV of a workbook is written: a new file. */
   readonly sheetPath: string;
 }
@@ -214,32 +250,37 @@ const inspectOrRefuse = async (source: ByteSource, options: InspectOptions): Pro
   return inspected.value;
 };
 
-const writeCsv = async (path: string, target: string): Promise<void> => {
+const writeCsv = async (path: string, target: string, sheet: string | undefined): Promise<SheetChoice> => {
   try {
-    await writeWorkbookAsCsv(path, target, { bytesMax: LIST_BYTES_MAX });
+    return await writeWorkbookAsCsv(path, target, { bytesMax: LIST_BYTES_MAX, sheet });
   } catch (error) {
     throw error instanceof WorkbookRefused ? refuse(error.message) : error;
   }
 };
 
 /**
- * Detects the format of the list in a file, a CSV or the first visible sheet of an Excel workbook (.xlsx). A workbook is
- * converted to CSV first. Throws 400 when the file is not a list.
+ * Detects the format of the list in a file, a CSV or a visible sheet of an Excel workbook (.xlsx). A workbook is converted
+ * to CSV first. Throws 400 when the file is not a list.
  */
-export const openListFile = async (path: string, { layout, sheetPath }: ListFileOptions): Promise<ListFile> => {
+export const openListFile = async (
+  path: string,
+  { layout: { sheet: wanted, ...layout }, sheetPath }: ListFileOptions,
+): Promise<ListFile> => {
   if (await isJsonList(path)) throw refuse(IS_JSON);
   await using held = new AsyncDisposableStack();
   if (!(await isArchive(path))) {
+    if (wanted !== undefined) throw refuse("Only an Excel workbook has sheets. Leave out the sheet.");
     const source = fileSource(path);
     const inspection = await inspectOrRefuse(source, layout);
-    return { source, inspection, reading: detectedFormatOf("csv", inspection.shape), ...releasing(held) };
+    const reading = detectedFormatOf("csv", inspection.shape);
+    return { source, inspection, reading, sheets: [], ...releasing(held) };
   }
   if (layout.encoding !== undefined) throw refuse("An Excel workbook is always UTF-8. Leave out the encoding.");
   held.defer(() => rm(sheetPath, { force: true }));
-  await writeCsv(path, sheetPath);
+  const { sheet, sheets } = await writeCsv(path, sheetPath, wanted);
   const source = fileSource(sheetPath);
   const inspection = await inspectOrRefuse(source, { ...layout, delimiter: "," });
-  return { source, inspection, reading: detectedFormatOf("xlsx", inspection.shape), ...releasing(held) };
+  return { source, inspection, reading: detectedFormatOf("xlsx", inspection.shape, sheet), sheets, ...releasing(held) };
 };
 
 /** Passes what is held on to the object that this becomes a part of. */
@@ -248,19 +289,43 @@ const releasing = (held: AsyncDisposableStack): AsyncDisposable => {
   return { [Symbol.asyncDispose]: () => kept.disposeAsync() };
 };
 
-/** The first rows of a file that is not accepted as a list; null when it has no rows that can be shown. */
+/** The first rows of a file that is not accepted as a list, and the sheets of a workbook. */
+export interface RefusedFile extends Pick<ListFile, "sheets"> {
+  /** Null when there are no rows that can be shown. */
+  readonly sample: FileSample | null;
+  /** The sheet that the rows are from. */
+  readonly sheet: string | null;
+}
+
+const NO_SHEET = { sheet: null, sheets: [] };
+
+const sheetsOf = async (path: string): Promise<readonly string[]> => {
+  try {
+    return await sheetNames(path);
+  } catch (error) {
+    if (error instanceof WorkbookRefused) return [];
+    throw error;
+  }
+};
+
+/** Reads what can be shown of a file that is not accepted as a list. */
 export const sampleFile = async (
   path: string,
-  { sheetPath, rowsMax }: { readonly sheetPath: string; readonly rowsMax: number },
-): Promise<FileSample | null> => {
+  {
+    sheetPath,
+    rowsMax,
+    sheet,
+  }: { readonly sheetPath: string; readonly rowsMax: number } & Pick<WorkbookOptions, "sheet">,
+): Promise<RefusedFile> => {
   const isWorkbook = await isArchive(path);
   try {
-    if (isWorkbook) await writeCsv(path, sheetPath);
+    const choice = isWorkbook ? await writeCsv(path, sheetPath, sheet) : NO_SHEET;
     const source = fileSource(isWorkbook ? sheetPath : path);
     const sampled = await sampleRecords(source, isWorkbook ? { rowsMax, delimiter: "," } : { rowsMax });
-    return sampled.ok && sampled.value.records.length > 0 ? sampled.value : null;
+    const sample = sampled.ok && sampled.value.records.length > 0 ? sampled.value : null;
+    return { sample, ...choice };
   } catch (error) {
-    if (error instanceof AppError) return null;
+    if (error instanceof AppError) return { sample: null, sheet: null, sheets: isWorkbook ? await sheetsOf(path) : [] };
     throw error;
   } finally {
     await rm(sheetPath, { force: true });

@@ -317,7 +317,8 @@ const NAME_CHARACTERS_SHOWN = 200;
 /** How a file is read, as jobs and previews show it. */
 export const detectedFormatSchema = z
   .object({
-    type: z.enum(["csv", "xlsx"]).meta({ description: "`xlsx`: the first visible sheet of an Excel workbook." }),
+    type: z.enum(["csv", "xlsx"]).meta({ description: "`xlsx`: a sheet of an Excel workbook." }),
+    sheet: nullableText("The name of the sheet of a workbook; null for a CSV.").default(null),
     encoding: z.enum(ENCODINGS).meta({ description: "The character encoding of a CSV; `utf-8` for a workbook." }),
     encoding_assumed: z.boolean().default(false).meta({
       description:
@@ -349,8 +350,10 @@ export const shownName = (name: string | null): string | null =>
 export const detectedFormatOf = (
   type: DetectedFormat["type"],
   { encoding, delimiter, header, titles, column, columnName, reason }: ListShape,
+  sheet: string | null = null,
 ): DetectedFormat => ({
   type,
+  sheet: shownName(sheet),
   encoding: encoding.name,
   encoding_assumed: encoding.isAssumed,
   delimiter,
@@ -366,11 +369,11 @@ const ASSUMED =
 
 /** A format in lines for the command line. */
 export const describeFormat = (format: DetectedFormat): string => {
-  const { type, encoding, encoding_assumed, delimiter, header, title_rows, column } = format;
+  const { type, sheet, encoding, encoding_assumed, delimiter, header, title_rows, column } = format;
   const titles = title_rows === 0 ? "" : `, below ${title_rows === 1 ? "a title row" : `${title_rows} title rows`}`;
   const file =
     type === "xlsx"
-      ? "Excel workbook"
+      ? `Excel workbook${sheet === null ? "" : `, sheet ${JSON.stringify(sheet)}`}`
       : `CSV (${encoding}${delimiter === null ? "" : `, ${DELIMITER_NAMES[delimiter]}`})`;
   const name = column.name === null ? "" : ` ${JSON.stringify(column.name)}`;
   return `${file}, ${header ? `with a header${titles}` : "without a header"}.\nAddresses: column ${column.index}${name}. ${column.message}${encoding_assumed ? ASSUMED : ""}`;

@@ -2,13 +2,25 @@ import { expect, test } from "bun:test";
 import { type DetectedFormat, describeFormat, shownName } from "./csv.ts";
 
 const FORMAT: DetectedFormat = {
-  ...{ type: "csv", encoding: "utf-8", encoding_assumed: false, delimiter: ";", header: true, title_rows: 0 },
+  ...{
+    type: "csv",
+    sheet: null,
+    encoding: "utf-8",
+    encoding_assumed: false,
+    delimiter: ";",
+    header: true,
+    title_rows: 0,
+  },
   column: { index: 1, name: "E-Mail", reason: "only_addresses", message: "It is." },
 };
 
 test.each<[Partial<DetectedFormat>, string]>([
   [{}, 'CSV (utf-8, semicolon), with a header.\nAddresses: column 1 "E-Mail". It is.'],
   [{ type: "xlsx" }, 'Excel workbook, with a header.\nAddresses: column 1 "E-Mail". It is.'],
+  [
+    { type: "xlsx", sheet: "Kunden" },
+    'Excel workbook, sheet "Kunden", with a header.\nAddresses: column 1 "E-Mail". It is.',
+  ],
   [{ delimiter: null, header: false }, 'CSV (utf-8), without a header.\nAddresses: column 1 "E-Mail". It is.'],
   [
     { title_rows: 1 },

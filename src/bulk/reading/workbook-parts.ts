@@ -27,6 +27,8 @@ export interface ReadPartOptions {
   readonly handler: PartHandler;
   /** Maximum inflated size. */
   readonly bytesMax: number;
+  /** Looked at while the part is read: once true, the rest is not read. */
+  readonly isEnough?: () => boolean;
 }
 
 const localName = (name: string): string => name.slice(name.indexOf(":") + 1);
@@ -84,7 +86,11 @@ const asRefusal = (error: unknown): unknown =>
     ? error
     : new WorkbookRefused(DAMAGED);
 
-const readEntry = async (zip: ZipFile, entry: Entry, { handler, bytesMax }: ReadPartOptions): Promise<void> => {
+const readEntry = async (
+  zip: ZipFile,
+  entry: Entry,
+  { handler, bytesMax, isEnough }: ReadPartOptions,
+): Promise<void> => {
   if (entry.isEncrypted()) throw new WorkbookRefused("The Excel workbook is encrypted. Save it without a password.");
   const stream = await zip.openReadStreamPromise(entry);
   const parser = createPartParser(handler);
@@ -96,6 +102,7 @@ const readEntry = async (zip: ZipFile, entry: Entry, { handler, bytesMax }: Read
       if (bytes > bytesMax) throw new WorkbookRefused("The Excel workbook is too large. Save the list as CSV (UTF-8).");
       for (let at = 0; at < chunk.length; at += CHUNK_BYTES) {
         parser.feed(decoder.decode(chunk.subarray(at, at + CHUNK_BYTES), { stream: true }));
+        if (isEnough?.() === true) return;
         await nextTurn();
       }
     }

@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApps } from "../../testing/app.ts";
 import { BULK_PATH, postList, untilJobEnded } from "../../testing/bulk-requests.ts";
-import { workbookOf, workbookWith, zipArchive } from "../../testing/workbook.ts";
-import { isArchive, serialDate, writeWorkbookAsCsv } from "./workbook.ts";
+import { sheetRow, workbookOf, workbookOfSheets, workbookWith, zipArchive } from "../../testing/workbook.ts";
+import { isArchive, serialDate, sheetNames, writeWorkbookAsCsv } from "./workbook.ts";
 import { WORKBOOK_LIMITS, type WorkbookLimits } from "./workbook-parts.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "postwarden-workbook-"));
@@ -17,11 +17,16 @@ let files = 0;
 const LIMITS: WorkbookLimits = { rows: 1_000, textBytes: 64 * 1024, texts: 3_000 };
 
 /** The CSV of a workbook, without its byte order mark, or why there is none. */
-const csvOf = async (bytes: Uint8Array, bytesMax = BYTES_MAX, limits = WORKBOOK_LIMITS): Promise<string> => {
+const csvOf = async (
+  bytes: Uint8Array,
+  bytesMax = BYTES_MAX,
+  limits = WORKBOOK_LIMITS,
+  sheet?: string,
+): Promise<string> => {
   const path = join(folder, `${files++}.xlsx`);
   writeFileSync(path, bytes);
   try {
-    await writeWorkbookAsCsv(path, `${path}.csv`, { bytesMax, limits });
+    await writeWorkbookAsCsv(path, `${path}.csv`, { bytesMax, limits, sheet });
     return (await Bun.file(`${path}.csv`).text()).replace("\ufeff", "");
   } catch (error) {
     return `(${error instanceof Error ? error.message : String(error)})`;
@@ -112,6 +117,62 @@ describe("a sheet", () => {
         workbookWith({ workbook: '<workbook><sheets><sheet state="hidden" r:id="rId1"/></sheets></workbook>' }),
       ),
     ).toContain("no visible sheet");
+  });
+});
+
+describe("a workbook of several sheets", () => {
+  const readMe = sheetRow("How to use this file", "write to help@shop.example");
+  const SHEETS = { "Read me": readMe, Kunden: sheetRow("a@kunden.example"), Jahr: sheetRow("b@year.example") };
+  const read = (sheets: Readonly<Record<string, string>>, sheet?: string) =>
+    csvOf(workbookOfSheets(sheets), BYTES_MAX, WORKBOOK_LIMITS, sheet);
+
+  test("is read at the first sheet with an address, or at the one that is named", async () => {
+    expect(await read(SHEETS)).toBe("a@kunden.example\r\n");
+    expect(await read(SHEETS, "Jahr")).toBe("b@year.example\r\n");
+    expect(await read(SHEETS, "kunden")).toBe("a@kunden.example\r\n");
+    expect(await read(SHEETS, "Read me")).toContain("How to use");
+    expect(await read({ A: sheetRow("x"), B: sheetRow("y") })).toBe("x\r\n");
+    expect(await read({ A: "", a: sheetRow("y") }, "a")).toBe("y\r\n");
+  });
+
+  test("has no other sheets than the visible ones", async () => {
+    expect(await read(SHEETS, "Kunde")).toBe(
+      '(The workbook has no visible sheet "Kunde". It has "Read me", "Kunden", "Jahr".)',
+    );
+    const many = Object.fromEntries(Array.from({ length: 11 }, (_, at) => [`S${at}`, ""]));
+    expect(await read(many, "x")).toContain('"S9", ….');
+    const hidden = workbookWith({ rows: sheetRow("a@b.example") });
+    expect(await csvOf(hidden, BYTES_MAX, WORKBOOK_LIMITS, "hidden")).toContain("no visible sheet");
+  });
+
+  test("is tried in the first 200 rows of the first twenty sheets", async () => {
+    const filler = sheetRow("x");
+    const late = (rows: number) => ({ A: filler.repeat(rows) + sheetRow("a@a.example"), B: sheetRow("b@b.example") });
+    expect(await read(late(199))).toContain("a@a.example");
+    // The rows after the 200th are read as far as the piece of the file reaches that holds it.
+    expect(await read(late(20_000))).toBe("b@b.example\r\n");
+    const behind = (empty: number) => ({
+      ...Object.fromEntries(Array.from({ length: empty }, (_, at) => [`S${at}`, filler])),
+      Last: sheetRow("z@z.example"),
+    });
+    expect(await read(behind(19))).toBe("z@z.example\r\n");
+    expect(await read(behind(20))).toBe("x\r\n");
+  });
+
+  test("does not fail because of a sheet that is not chosen", async () => {
+    const huge = `<row><c t="str"><v>${"y".repeat(70_000)}</v></c></row>`;
+    expect(
+      await read({ Broken: "<row><c>", Huge: huge, Wide: `<cols>${"<col/>".repeat(200_000)}</cols>`, ...SHEETS }),
+    ).toBe("a@kunden.example\r\n");
+    expect(await read({ Broken: "<row><c>", ...SHEETS }, "Broken")).toContain("damaged");
+  });
+
+  test("with sheets of long names and in large numbers names only some of them", async () => {
+    const path = join(folder, "many.xlsx");
+    const sheets = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`S${at}`, ""]));
+    writeFileSync(path, workbookOfSheets({ ["l".repeat(201)]: "", ...sheets }));
+    const names = await sheetNames(path);
+    expect([names.length, names[0], names.at(-1)]).toEqual([100, "S0", "S99"]);
   });
 });
 
@@ -229,6 +290,30 @@ test("a workbook is detected by its first bytes, read as its sheet, and its CSV 
   expect(await (await app.handle(target)).text()).toContain('"Bob; Ltd",catch_all@b.example,');
   const refused = await postList(app, { key, body: zipArchive({ x: "y" }), headers: { "content-type": "text/csv" } });
   expect({ status: refused.status, error: refused.body.error }).toEqual({ status: 400, error: "Invalid request body" });
+});
+
+test("the sheet of a workbook is a parameter of its upload, and in the preview and the job", async () => {
+  const app = start();
+  const key = app.newKey();
+  const body = workbookOfSheets({
+    "Read me": sheetRow("Hello"),
+    Kunden: sheetRow("a@b.example"),
+    Alt: sheetRow("c@d.example"),
+  });
+  const headers = { "content-type": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet" };
+  const post = (query: string, file: Uint8Array | string = body) => postList(app, { key, body: file, headers }, query);
+  expect((await post("?dry_run=true")).body).toMatchObject({
+    ...{ sheets: ["Read me", "Kunden", "Alt"], format: { sheet: "Kunden" } },
+    first_rows: [{ normalized_email: "a@b.example" }],
+  });
+  expect((await post("?sheet=alt")).body).toMatchObject({ format: { type: "xlsx", sheet: "Alt" }, rows: { total: 1 } });
+  expect((await post("?sheet=Neu")).body).toMatchObject({
+    ...{ error: "Invalid request body" },
+    message: 'The workbook has no visible sheet "Neu". It has "Read me", "Kunden", "Alt".',
+  });
+  expect((await post("?sheet=")).status).toBe(400);
+  const csv = await postList(app, { key, body: "a@b.example\n", headers: { "content-type": "text/csv" } }, "?sheet=A");
+  expect([csv.status, csv.body.message]).toEqual([400, "Only an Excel workbook has sheets. Leave out the sheet."]);
 });
 
 test("an archive is detected by its first bytes", async () => {

@@ -1,5 +1,6 @@
 import { open } from "node:fs/promises";
 import { written } from "../../foundation/http/csv.ts";
+import { looksLikeAddress } from "./columns-address.ts";
 import { CSV_ROW_BYTES_MAX, CSV_ROW_CELLS_MAX } from "./csv-records.ts";
 import {
   openWorkbook,
@@ -30,40 +31,60 @@ export const isArchive = async (path: string): Promise<boolean> => {
   return ZIP_MAGIC.every((byte, at) => head[at] === byte);
 };
 
-interface SheetLocation {
+/** Visible sheets of a workbook that can be chosen; the largest workbooks have some dozens. */
+const SHEETS_MAX = 1_000;
+/** Of these sheets, the first with an address in its first rows is read when none is named. */
+const SHEETS_TRIED_MAX = 20;
+const ROWS_TRIED_MAX = 200;
+const TRIED_BYTES_MAX = 1024 * 1024;
+const SHEETS_NAMED_MAX = 100;
+const NAMES_IN_MESSAGE_MAX = 10;
+/** Excel allows 31. */
+export const SHEET_CHARACTERS_MAX = 200;
+
+/** A visible sheet. */
+interface Sheet {
+  readonly name: string;
   readonly part: string;
+}
+
+interface Sheets {
+  readonly visible: readonly Sheet[];
   readonly isFrom1904: boolean;
 }
 
-/** Finds the first visible sheet. */
-const findSheet = async (parts: WorkbookParts): Promise<SheetLocation> => {
+/** The visible sheets, in the order of the workbook. */
+const findSheets = async (parts: WorkbookParts): Promise<Sheets> => {
   if (!parts.has(WORKBOOK))
     throw new WorkbookRefused(
       `This is ${parts.has(OPEN_DOCUMENT) ? "an OpenDocument file (such as .ods)" : "a ZIP archive"}, not an Excel workbook (.xlsx). Save the list as CSV (UTF-8).`,
     );
-  let relation: string | null = null;
+  const named: Array<{ readonly name: string; readonly id: string }> = [];
   let isFrom1904 = false;
   await parts.read(WORKBOOK, {
     bytesMax: SMALL_PART_BYTES_MAX,
     handler: {
-      open(name, { id = "", state = "visible", date1904 = "" }) {
-        if (name === "sheet" && state === "visible") relation ??= id;
-        if (name === "workbookPr") isFrom1904 = date1904 === "1" || date1904 === "true";
+      open(tag, { id = "", name = "", state = "visible", date1904 = "" }) {
+        if (tag === "sheet" && state === "visible" && named.length < SHEETS_MAX) named.push({ name, id });
+        if (tag === "workbookPr") isFrom1904 = date1904 === "1" || date1904 === "true";
       },
     },
   });
-  let target = "worksheets/sheet1.xml";
+  const targets = new Map(named.map(({ id }) => [id, "worksheets/sheet1.xml"]));
   await parts.read(RELATIONS, {
     bytesMax: SMALL_PART_BYTES_MAX,
     handler: {
-      open(name, attributes) {
-        if (name === "Relationship" && attributes.Id === relation) target = attributes.Target ?? target;
+      open(tag, { Id = "", Target }) {
+        if (tag === "Relationship" && Target !== undefined && targets.has(Id)) targets.set(Id, Target);
       },
     },
   });
-  const part = target.startsWith("/") ? target.slice(1) : `xl/${target}`;
-  if (relation === null || !parts.has(part)) throw new WorkbookRefused("The Excel workbook has no visible sheet.");
-  return { part, isFrom1904 };
+  const visible = named.flatMap(({ name, id }) => {
+    const target = targets.get(id) ?? "";
+    const part = target.startsWith("/") ? target.slice(1) : `xl/${target}`;
+    return parts.has(part) ? [{ name, part }] : [];
+  });
+  return { visible, isFrom1904 };
 };
 
 /** Zero-based column of a reference such as `AB12`; null without one. */
@@ -77,8 +98,8 @@ interface SheetDeps {
   readonly strings: SharedStrings;
   readonly dateStyles: ReadonlySet<number>;
   readonly isFrom1904: boolean;
-  /** Called for every row with its CSV line. */
-  readonly onLine: (line: string) => void;
+  /** Called for every row that is not empty. */
+  readonly onRow: (cells: readonly string[]) => void;
 }
 
 const cellText = (raw: string, type: string, isDate: boolean, { strings, isFrom1904 }: SheetDeps): string => {
@@ -132,62 +153,142 @@ const createSheetHandler = (deps: SheetDeps): PartHandler => {
     close(name) {
       if (name === "v" || name === "t") isValue = false;
       else if (name === "c") endCell();
-      else if (name === "row" && cells.length > 0) deps.onLine(`${cells.map(written).join(",")}\r\n`);
+      else if (name === "row" && cells.length > 0) deps.onRow(cells);
     },
   };
+};
+
+type CellDeps = Omit<SheetDeps, "onRow">;
+
+/** Whether one of the first rows of a sheet holds an address. A sheet that cannot be read holds none. */
+const hasAddress = async (parts: WorkbookParts, { part }: Sheet, deps: CellDeps): Promise<boolean> => {
+  let rows = 0;
+  let isFound: boolean = false;
+  const onRow = (cells: readonly string[]): void => {
+    rows++;
+    isFound ||= cells.some(looksLikeAddress);
+  };
+  const handler = createSheetHandler({ ...deps, onRow });
+  const isEnough = () => isFound || rows >= ROWS_TRIED_MAX;
+  try {
+    await parts.read(part, { handler, bytesMax: TRIED_BYTES_MAX, isEnough });
+  } catch (error) {
+    if (!(error instanceof WorkbookRefused)) throw error;
+  }
+  return isFound;
+};
+
+/** The names that a sheet can be chosen by. */
+const choosable = (visible: readonly Sheet[]): readonly string[] =>
+  visible.flatMap(({ name }) => (name.length <= SHEET_CHARACTERS_MAX ? [name] : [])).slice(0, SHEETS_NAMED_MAX);
+
+/** The sheet that is named, else the first with an address, else the first. */
+const chooseSheet = async (
+  parts: WorkbookParts,
+  { visible, wanted }: { readonly visible: readonly Sheet[]; readonly wanted: string | undefined },
+  deps: CellDeps,
+): Promise<Sheet> => {
+  const [first] = visible;
+  if (first === undefined) throw new WorkbookRefused("The Excel workbook has no visible sheet.");
+  if (wanted !== undefined) {
+    const alike = ({ name }: Sheet) => name.toLowerCase() === wanted.toLowerCase();
+    const found = visible.find(({ name }) => name === wanted) ?? visible.find(alike);
+    if (found !== undefined) return found;
+    const names = choosable(visible);
+    const shown = names.slice(0, NAMES_IN_MESSAGE_MAX).map((name) => JSON.stringify(name));
+    throw new WorkbookRefused(
+      `The workbook has no visible sheet ${JSON.stringify(wanted)}. It has ${shown.join(", ")}${names.length > shown.length ? ", …" : ""}.`,
+    );
+  }
+  if (visible.length === 1) return first;
+  for (const sheet of visible.slice(0, SHEETS_TRIED_MAX)) if (await hasAddress(parts, sheet, deps)) return sheet;
+  return first;
 };
 
 export interface WorkbookOptions {
   /** Maximum size of the CSV. */
   readonly bytesMax: number;
   readonly limits?: WorkbookLimits;
+  /** The name of a visible sheet, in either case. Undefined: the first with addresses. */
+  readonly sheet?: string | undefined;
 }
 
+/** The sheet of a workbook that was read, and the names of the visible ones: the first 100. */
+export interface SheetChoice {
+  readonly sheet: string;
+  readonly sheets: readonly string[];
+}
+
+interface CsvFile {
+  writeFile(bytes: Uint8Array): Promise<unknown>;
+}
+
+/** Writes rows as CSV, many at once. `end` resolves when all is written. */
+const createCsvWriter = (file: CsvFile, bytesMax: number, limits: WorkbookLimits) => {
+  let pending = "\ufeff";
+  let bytes = 0;
+  let lines = 0;
+  let writing: Promise<unknown> = Promise.resolve();
+  const flush = (): void => {
+    const text = Buffer.from(pending);
+    pending = "";
+    bytes += text.length;
+    if (bytes > bytesMax) throw new WorkbookRefused(`The sheet exceeds ${bytesMax.toLocaleString("en")} bytes as CSV.`);
+    writing = writing.then(() => file.writeFile(text));
+    // Awaited at the end; if the sheet is refused before, the rejection must be handled.
+    writing.catch(() => undefined);
+  };
+  return {
+    onRow: (cells: readonly string[]): void => {
+      lines++;
+      if (lines > limits.rows + TITLE_LINES_MAX)
+        throw new WorkbookRefused(`The sheet has more than ${limits.rows.toLocaleString("en")} rows. Split it.`);
+      pending += `${cells.map(written).join(",")}\r\n`;
+      if (pending.length >= WRITTEN_AT_ONCE) flush();
+    },
+    end: async (): Promise<void> => {
+      flush();
+      await writing;
+    },
+  };
+};
+
 /**
- * Writes the first visible sheet of the workbook at `path` as CSV to the new file `target`: UTF-8 with a byte order mark,
- * commas, CRLF. Dates are written as ISO 8601. The workbook is streamed; only the shared strings are kept in memory.
+ * Writes a visible sheet of the workbook at `path` as CSV to the new file `target`: UTF-8 with a byte order mark, commas,
+ * CRLF. Dates are written as ISO 8601. The workbook is streamed; only the shared strings are kept in memory.
  * Throws `WorkbookRefused` with a sentence for people and may leave a partial `target`.
  */
 export const writeWorkbookAsCsv = async (
   path: string,
   target: string,
-  { bytesMax, limits = WORKBOOK_LIMITS }: WorkbookOptions,
-): Promise<void> => {
+  { bytesMax, limits = WORKBOOK_LIMITS, sheet: wanted }: WorkbookOptions,
+): Promise<SheetChoice> => {
   const parts = await openWorkbook(path);
   const file = await open(target, "wx", 0o600).catch((error: unknown) => {
     parts.close();
     throw error;
   });
   try {
-    const { part, isFrom1904 } = await findSheet(parts);
+    const { visible, isFrom1904 } = await findSheets(parts);
     const [strings, dateStyles] = [await readSharedStrings(parts, limits), await readDateStyles(parts)];
-    let pending = "\ufeff";
-    let bytes = 0;
-    let lines = 0;
-    let writing: Promise<unknown> = Promise.resolve();
-    const flush = (): void => {
-      const text = Buffer.from(pending);
-      pending = "";
-      bytes += text.length;
-      if (bytes > bytesMax)
-        throw new WorkbookRefused(`The sheet exceeds ${bytesMax.toLocaleString("en")} bytes as CSV.`);
-      writing = writing.then(() => file.writeFile(text));
-      // Awaited at the end; if the sheet is refused before, the rejection must be handled.
-      writing.catch(() => undefined);
-    };
-    const onLine = (line: string): void => {
-      lines++;
-      if (lines > limits.rows + TITLE_LINES_MAX)
-        throw new WorkbookRefused(`The sheet has more than ${limits.rows.toLocaleString("en")} rows. Split it.`);
-      pending += line;
-      if (pending.length >= WRITTEN_AT_ONCE) flush();
-    };
-    const handler = createSheetHandler({ strings, dateStyles, isFrom1904, onLine });
-    await parts.read(part, { handler, bytesMax: SHEET_BYTES_MAX });
-    flush();
-    await writing;
+    const deps = { strings, dateStyles, isFrom1904 };
+    const { name, part } = await chooseSheet(parts, { visible, wanted }, deps);
+    const { onRow, end } = createCsvWriter(file, bytesMax, limits);
+    await parts.read(part, { handler: createSheetHandler({ ...deps, onRow }), bytesMax: SHEET_BYTES_MAX });
+    await end();
+    return { sheet: name, sheets: choosable(visible) };
   } finally {
     await file.close();
+    parts.close();
+  }
+};
+
+/** The names of the visible sheets of the workbook at `path`: the first 100. Throws `WorkbookRefused`. */
+export const sheetNames = async (path: string): Promise<readonly string[]> => {
+  const parts = await openWorkbook(path);
+  try {
+    return choosable((await findSheets(parts)).visible);
+  } finally {
     parts.close();
   }
 };

@@ -43,6 +43,7 @@ export const jobView = (
     poll_after_ms: forecast.pollAfterMs,
     paused_reason: pausedReason,
     webhook_configured: job.webhookUrl !== null,
+    mail_configured: job.notifyEmail !== null,
   };
 };
 

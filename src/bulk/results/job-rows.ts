@@ -6,7 +6,8 @@ import type { Evidence } from "../../verify/evidence.ts";
 import { unpackEvidence } from "../../verify/store.ts";
 import { VERDICT_OF, type VerificationResult } from "../../verify/result.ts";
 import { TEST_PLATFORM } from "../../verify/test-platform.ts";
-import type { ListedCells, ListedRow, ListStore, ListRowFilter } from "./list-store.ts";
+import type { ListedCells, ListedRow, ListStore } from "./list-store.ts";
+import type { ListRowFilter } from "./row-store.ts";
 import { type ResultColumns, toResult, toResultJson } from "./result-columns.ts";
 import {
   type ExportOptions,
@@ -53,8 +54,9 @@ export type ExportFilters = ItemFilters | ListRowFilter;
 /** As SQLite does: other letters than those of ASCII stay as they are. */
 const lowered = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
-const isShown = (row: ListedRow, { results, text }: ListRowFilter): boolean => {
+const isShown = (row: ListedRow, { results, text, trouble }: ListRowFilter): boolean => {
   const { subStatus, submittedEmail, normalizedEmail } = row;
+  if (trouble !== undefined && row.trouble !== trouble) return false;
   if (results === "unfinished" ? subStatus !== null : results !== null && !results.includes(subStatus ?? ""))
     return false;
   return text === null || lowered(submittedEmail).includes(text) || normalizedEmail.includes(text);
@@ -170,6 +172,8 @@ export interface DownloadOptions extends ExportOptions {
   readonly distinct?: boolean | undefined;
 }
 
+export const isDistinctDownload = ({ distinct, preset }: DownloadOptions): boolean => distinct ?? preset !== undefined;
+
 interface ResultsDownload {
   readonly job: Pick<JobRow, "number" | "id" | "name">;
   readonly format: ResultsFormat;
@@ -180,7 +184,7 @@ interface ResultsDownload {
 }
 
 /** `customers.csv` and `customers` become `customers-results`. */
-const fileNameOf = ({ name, id }: ResultsDownload["job"], part: string): string =>
+export const fileNameOf = ({ name, id }: Pick<JobRow, "id" | "name">, part: string): string =>
   name === null ? `${part}-${id}` : `${name.replace(/\.(?:csv|tsv|txt|xlsx)$/i, "")}-${part}`;
 
 /** Streams the rows of a job with their results as a CSV, also while the job runs; 503 when too much is being sent. */
@@ -189,8 +193,7 @@ export const sendResults = (
   lists: ListStore,
   { job, format, filters, options = {}, part = "results" }: ResultsDownload,
 ): Response => {
-  const isDistinct = options.distinct ?? options.preset !== undefined;
-  const rows = exportRows(lists, job.number, { filters, isDistinct });
+  const rows = exportRows(lists, job.number, { filters, isDistinct: isDistinctDownload(options) });
   return streamRows(request, writeResults(format, rows, options), {
     "content-type": isExportedByByte(format, options) ? "text/csv" : "text/csv; charset=utf-8",
     "content-disposition": attachment(fileNameOf(job, part), ".csv"),

@@ -2,7 +2,7 @@ import { and, asc, count, desc, eq, getTableColumns, gte, inArray, lt, ne, notIn
 import type { SQLiteUpdateSetSource } from "drizzle-orm/sqlite-core";
 import type { IdWindow } from "../../foundation/base/walk.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
-import { bulkCounts, bulkJobs } from "../../foundation/db/schema.ts";
+import { bulkCounts, bulkJobs, bulkMails } from "../../foundation/db/schema.ts";
 import { type ResultsFormat, resultsFormatSchema } from "./results-csv.ts";
 import type { JobFilters } from "./schemas.ts";
 import { statements } from "../../foundation/db/statements.ts";
@@ -16,7 +16,7 @@ export type JobRow = Readonly<Omit<typeof bulkJobs.$inferSelect, "format">>;
 
 export type NewJob = Pick<
   JobRow,
-  "id" | "accountId" | "keyId" | "mode" | "name" | "source" | "reading" | "webhookUrl" | "createdAtMs"
+  "id" | "accountId" | "keyId" | "mode" | "name" | "source" | "reading" | "webhookUrl" | "notifyEmail" | "createdAtMs"
 > & { readonly format: string };
 
 /** Whose jobs: those of one mode of an account. */
@@ -55,6 +55,9 @@ export interface Reopened {
 /** The reference of the hold of a job's current round in the ledger. */
 export const holdReference = ({ id, round }: Pick<JobRow, "id" | "round">): string =>
   round === 0 ? id : `${id}/${round}`;
+
+/** Jobs of an account among which older ones of the same name are looked for. */
+const NAMESAKES_AMONG = 5_000;
 
 const HIDDEN: StoredStatus[] = ["receiving", "deleting"];
 const ENDED: StoredStatus[] = ["completed", "cancelled", "failed"];
@@ -161,6 +164,17 @@ export class JobStore {
     return row?.jobs ?? 0;
   }
 
+  /** Jobs with the name of one that are older, newest first; only the newest of the account are looked at. */
+  namesakes({ id, name, ...owner }: JobOwner & Pick<JobRow, "id" | "name">, limit: number): JobRow[] {
+    if (name === null) return [];
+    const oldest = this.idBehind(owner, id, NAMESAKES_AMONG);
+    const alike = and(
+      ...[eq(table.accountId, owner.accountId), eq(table.mode, owner.mode), inArray(table.status, ENDED)],
+      ...[eq(table.name, name), lt(table.id, id), oldest === null ? undefined : gte(table.id, oldest)],
+    );
+    return this.db.orm.select(columns).from(table).where(alike).orderBy(desc(table.id)).limit(limit).all();
+  }
+
   /** The number of jobs of an account that have not ended, including those being received. */
   countUnfinished(accountId: string): number {
     const unfinished = and(eq(table.accountId, accountId), sql`status in ('receiving', 'queued', 'running')`);
@@ -246,6 +260,7 @@ export class JobStore {
   /** Removes a job whose rows are gone. */
   remove(_tx: Tx, number: number): void {
     this.db.orm.delete(bulkCounts).where(eq(bulkCounts.job, number)).run();
+    this.db.orm.delete(bulkMails).where(eq(bulkMails.job, number)).run();
     this.db.orm.delete(table).where(eq(table.number, number)).run();
   }
 

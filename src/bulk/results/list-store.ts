@@ -36,6 +36,12 @@ export interface PendingAddress {
   readonly done: number;
 }
 
+/** An address with its result, for a comparison. */
+export interface AddressResult extends Pick<NewAddress, "position" | "email" | "normalizedEmail"> {
+  /** Null: not finished. */
+  readonly subStatus: SubStatus | null;
+}
+
 /** A row with its address and result. */
 export interface ListedRow extends Omit<ResultColumns, "subStatus"> {
   readonly rowIndex: number;
@@ -43,6 +49,8 @@ export interface ListedRow extends Omit<ResultColumns, "subStatus"> {
   readonly normalizedEmail: string;
   /** Null: not finished; the other columns of the result are meaningless. */
   readonly subStatus: SubStatus | null;
+  /** The number of the last trouble of its address with a mail host; null: none. */
+  readonly trouble: number | null;
 }
 
 export interface ListedCells extends ListedRow {
@@ -57,7 +65,7 @@ type ReopenedOfDay = Readonly<{ subStatus: SubStatus; day: number; addresses: nu
 /** The columns of a `ListedRow`, of rows `r` and addresses `a`. */
 export const LISTED_COLUMNS = `r.row_index AS rowIndex, coalesce(r.submitted_email, a.email) AS submittedEmail,
   a.normalized_email AS normalizedEmail, a.sub_status AS subStatus, a.quality_score AS qualityScore, a.confidence,
-  a.signals, a.verified_at_ms AS verifiedAtMs`;
+  a.signals, a.verified_at_ms AS verifiedAtMs, a.trouble`;
 const FROM_BEHIND = `FROM bulk_rows r JOIN bulk_addresses a ON a.job = r.job AND a.position = r.position
   WHERE r.job = ? AND r.row_index > ? ORDER BY r.row_index LIMIT ?`;
 
@@ -92,6 +100,11 @@ const prepareReads = (sqlite: Sqlite) =>
     pending: () =>
       sqlite.prepare<PendingAddress, [number, number, number]>(
         `SELECT position, normalized_email AS normalizedEmail, due_at_ms AS dueAtMs, sub_status IS NOT NULL AS done
+      FROM bulk_addresses WHERE job = ? AND position > ? ORDER BY position LIMIT ?`,
+      ),
+    results: () =>
+      sqlite.prepare<AddressResult, [number, number, number]>(
+        `SELECT position, email, normalized_email AS normalizedEmail, sub_status AS subStatus
       FROM bulk_addresses WHERE job = ? AND position > ? ORDER BY position LIMIT ?`,
       ),
     readEvidence: () =>
@@ -172,6 +185,7 @@ const prepareRemovals = (sqlite: Sqlite) => {
     removalOf("bulk_rows", "row_index"),
     removalOf("bulk_evidence", "position"),
     removalOf("bulk_addresses", "position"),
+    removalOf("bulk_troubles", "number"),
   ];
 };
 
@@ -233,6 +247,11 @@ export class ListStore {
   /** The addresses after a position, finished ones included. */
   addressesBehind(job: number, position: number, limit: number): PendingAddress[] {
     return this.#reads.pending.all(job, position, limit);
+  }
+
+  /** The addresses after a position with their results. */
+  resultsBehind(job: number, position: number, limit: number): AddressResult[] {
+    return this.#reads.results.all(job, position, limit);
   }
 
   /** Stores a result; false when the address was finished already. */
@@ -321,63 +340,5 @@ export class ListStore {
   /** Removes up to `limit` rows, evidence or addresses of a list; false when nothing is left. */
   removeSome(_tx: Tx, job: number, limit: number): boolean {
     return this.#removals.some((removal) => removal.run(job, job, limit).changes > 0);
-  }
-}
-
-/** Which rows of a list are wanted; null: every row. */
-export interface ListRowFilter {
-  /** Rows with one of these results; `"unfinished"`: rows without a result. */
-  readonly results: readonly string[] | "unfinished" | null;
-  /** Rows that have this text in the address as submitted or in normal form, whatever the case. */
-  readonly text: string | null;
-}
-
-/** Rows of a list from one index to another, both included. */
-export interface RowWindow {
-  readonly from: number;
-  readonly to: number;
-  readonly order: "first" | "last";
-  readonly limit: number;
-}
-
-/** A row with the time of the next attempt at its address; 0 before the first. */
-export interface WaitingRow extends ListedRow {
-  readonly dueAtMs: number;
-}
-
-const conditionOf = ({ results, text }: ListRowFilter): string => {
-  const conditions = ["r.job = $job", "r.row_index BETWEEN $from AND $to"];
-  if (results === "unfinished") conditions.push("a.sub_status IS NULL");
-  else if (results !== null) conditions.push("a.sub_status IN (SELECT value FROM json_each($results))");
-  if (text !== null)
-    conditions.push(
-      "(instr(lower(coalesce(r.submitted_email, a.email)), $text) > 0 OR instr(a.normalized_email, $text) > 0)",
-    );
-  return conditions.join(" AND ");
-};
-
-type Parameters = Record<string, string | number>;
-
-/** Reads windows of rows in either direction. */
-export class RowStore {
-  constructor(private readonly db: Db) {}
-
-  /** The rows of a window that pass, at most `limit`. */
-  inWindow(job: number, filter: ListRowFilter, { from, to, order, limit }: RowWindow): WaitingRow[] {
-    const { results, text } = filter;
-    // Bun keeps the statements: there are a dozen.
-    const statement = this.db.sqlite.query<WaitingRow, [Parameters]>(
-      `SELECT ${LISTED_COLUMNS}, a.due_at_ms AS dueAtMs
-        FROM bulk_rows r JOIN bulk_addresses a ON a.job = r.job AND a.position = r.position
-        WHERE ${conditionOf(filter)} ORDER BY r.row_index ${order === "first" ? "ASC" : "DESC"} LIMIT $limit`,
-    );
-    return statement.all({
-      job,
-      from,
-      to,
-      limit,
-      ...(Array.isArray(results) ? { results: JSON.stringify(results) } : {}),
-      ...(text === null ? {} : { text: text.toLowerCase() }),
-    });
   }
 }

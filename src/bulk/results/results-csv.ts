@@ -151,8 +151,12 @@ const layoutOf = (format: ResultsFormat, { columns = "all", clean = false, prese
   };
 };
 
+/** The names of the columns that an export has. */
+export const exportedColumns = (format: ResultsFormat, options: ExportOptions): readonly string[] =>
+  layoutOf(format, options).names;
+
 /** The address of a cell as it is spelled there; the cell when it holds none. */
-const cleanAddress = (cell: string): string => {
+export const cleanAddress = (cell: string): string => {
   const read = readAddressCell(cell);
   return read.ok ? read.value.text : cell;
 };

@@ -9,12 +9,14 @@ import {
   timeField,
   labelSchema,
 } from "../../foundation/http/schema-fields.ts";
+import { recipientSchema } from "../../foundation/mail/recipients.ts";
 import { resultSchema, SUB_STATUSES, VERDICTS } from "../../verify/result.ts";
 import { PAUSED_REASONS } from "../../verify/smtp/outages.ts";
 import { HEADER_CHOICES } from "../reading/columns-address.ts";
 import { ENCODINGS } from "../reading/csv-records.ts";
 import { EXPORT_COLUMNS, PRESETS } from "./results-csv.ts";
 import { detectedFormatSchema } from "../reading/csv.ts";
+import { SHEET_CHARACTERS_MAX } from "../reading/workbook.ts";
 
 export const EMAILS_MAX = 100_000;
 const COLUMN_CHARACTERS_MAX = 200;
@@ -34,6 +36,12 @@ const about = {
       format: "uri",
       examples: ["https://example.com/hooks/postwarden"],
     }),
+  notify_email: recipientSchema.optional().meta({
+    description:
+      "Is mailed when the job has ended, whatever its status. Only where the service sends mail, to the domains that its operator allows; with a test key no mail is sent.",
+    format: "email",
+    examples: ["anna@example.com"],
+  }),
 };
 
 /** Body of `POST /v1/bulk-verifications` as JSON. */
@@ -69,6 +77,9 @@ export const uploadOptionsSchema = z.strictObject({
     .meta({ description: "Whether the first row names the columns; `auto` detects it." }),
   encoding: z.enum(ENCODINGS).optional().meta({
     description: "The character encoding of a CSV; by default it is detected, or assumed if it is not Unicode.",
+  }),
+  sheet: z.string().min(1).max(SHEET_CHARACTERS_MAX).optional().meta({
+    description: "Name of a visible sheet of a workbook; by default the first with addresses.",
   }),
   dry_run: switchSchema.meta({
     description: "`true`: return a preview; nothing is stored, held or verified. Also for a list as JSON.",
@@ -177,8 +188,57 @@ export const jobSchema = z
         "Why a running job is paused; null while it is not. `dns_unavailable`: no DNS server responds. `smtp_unreachable`: no mail host accepts a connection. `local_failure`: this service cannot open connections. No result is recorded meanwhile; the job resumes automatically.",
     }),
     webhook_configured: flagField("Whether the job has a webhook URL."),
+    mail_configured: flagField("Whether somebody is mailed when the job has ended."),
   })
   .meta({ title: "BulkJob" });
+
+/**
+ * What happened to an address between two lists. `became_undeliverable`: it is, and was not; `recovered`: it is deliverable,
+ * and was undeliverable; `changed`: any other change of its verdict; `new` and `gone`: it is in one of the lists only.
+ */
+export const CHANGES = ["became_undeliverable", "recovered", "changed", "new", "gone"] as const;
+export type Change = (typeof CHANGES)[number];
+
+/** The query of a comparison: `with` names the other job. */
+export const comparisonQuerySchema = z.strictObject({
+  with: z.uuid().optional().meta({
+    description: "The id of the other job; by default the newest older one of the same name that has ended.",
+  }),
+});
+
+const changeSchema = z.enum(CHANGES).meta({
+  description:
+    "`became_undeliverable`: undeliverable now, and not in the other job; `recovered`: deliverable now, undeliverable there; `changed`: any other change of the verdict; `new`, `gone`: in one of the jobs only.",
+});
+
+/** The query of `comparison.csv`. */
+export const comparisonCsvQuerySchema = comparisonQuerySchema.extend({
+  change: changeSchema.default("became_undeliverable"),
+});
+
+export const comparisonSchema = z
+  .object({
+    id: z.uuid().meta({ description: "The id of the job." }),
+    with: z
+      .object({
+        id: z.uuid().meta({ description: "Its id." }),
+        name: nullableText("Its name."),
+        created_at: timeField("When it was submitted."),
+      })
+      .meta({ description: "The other job." }),
+    counts: z
+      .object({
+        became_undeliverable: countField("Undeliverable now, and not in the other job."),
+        recovered: countField("Deliverable now, undeliverable in the other job."),
+        changed: countField("Any other change of the verdict."),
+        unchanged: countField("The same verdict in both."),
+        new: countField("Not in the other job."),
+        gone: countField("Only in the other job."),
+        unfinished: countField("In both, and one of them has no result for it."),
+      })
+      .meta({ description: "Distinct addresses by what happened to them." }),
+  })
+  .meta({ title: "BulkComparison" });
 
 export const jobListSchema = z
   .object({

@@ -10,22 +10,22 @@ import { INTERNAL_ERROR } from "../../verify/result.ts";
 import { waitMsOf } from "../../verify/verdict.ts";
 import type { ListStore, OpenAddress } from "../results/list-store.ts";
 import { type ResultColumns, toColumns } from "../results/result-columns.ts";
+import { type HostTrouble, troubleOf } from "../results/host-troubles.ts";
 
-/** The outcome of one attempt. `group`: the provider of the address's mail hosts; null when unknown. */
-export type AttemptOutcome =
-  | {
-      readonly kind: "done";
-      readonly columns: ResultColumns;
-      readonly chargeable: boolean;
-      readonly group: string | null;
-      readonly evidence: PackedEvidence;
-    }
-  | {
-      readonly kind: "later";
-      readonly dueAtMs: number;
-      readonly group: string | null;
-      readonly evidence: PackedEvidence;
-    };
+interface Attempted {
+  /** The provider of the address's mail hosts; null when unknown. */
+  readonly group: string | null;
+  readonly evidence: PackedEvidence;
+  /** The mail host that refused or delayed the probe; null when none did. */
+  readonly trouble: HostTrouble | null;
+}
+
+/** The outcome of one attempt. */
+export type AttemptOutcome = Attempted &
+  (
+    | { readonly kind: "done"; readonly columns: ResultColumns; readonly chargeable: boolean }
+    | { readonly kind: "later"; readonly dueAtMs: number }
+  );
 
 /** As stored; null when it can be derived from the address: with a test key, or when the cell holds no address. */
 type PackedEvidence = Buffer | null;
@@ -47,13 +47,15 @@ export interface AttemptJob {
 
 export type AttemptAddress = (address: OpenAddress, job: AttemptJob) => Promise<AttemptOutcome>;
 
+const NOTHING_KNOWN: Attempted = { group: null, evidence: null, trouble: null };
+
 /** Wait after an attempt during an outage, which does not count as an attempt. */
 export const OUTAGE_AGAIN_MS = 5_000;
 
 /** The outcome of an address whose attempts repeatedly failed because of a bug. */
 export const internalErrorOutcome = (atMs: number): AttemptOutcome => {
   const result = { ...INTERNAL_ERROR, email: "", normalized_email: "", verified_at: isoTime(atMs) };
-  return { kind: "done", columns: toColumns(result), chargeable: false, group: null, evidence: null };
+  return { kind: "done", columns: toColumns(result), chargeable: false, ...NOTHING_KNOWN };
 };
 
 /**
@@ -86,9 +88,10 @@ export const createAttempt = (
     const group = isSimulated ? null : groupOf(attempted.evidence);
     const isStored = !isSimulated && attempted.evidence.address.problem === null;
     const evidence = isStored ? packEvidence(attempted.evidence) : null;
-    if (attempted.kind === "retry") return { ...later(dueNowMs() + waitMsOf(attempted.retry)), evidence, group };
+    const known = { group, evidence, trouble: troubleOf(attempted.evidence) };
+    if (attempted.kind === "retry") return { ...later(dueNowMs() + waitMsOf(attempted.retry)), ...known };
     const { result, chargeable } = attempted;
-    return { kind: "done", columns: toColumns(result), chargeable, group, evidence };
+    return { kind: "done", columns: toColumns(result), chargeable, ...known };
   };
 
   return async (address, job) => {
@@ -110,7 +113,7 @@ export const createAttempt = (
   };
 };
 
-const later = (dueAtMs: number): AttemptOutcome => ({ kind: "later", dueAtMs, evidence: null, group: null });
+const later = (dueAtMs: number): AttemptOutcome => ({ kind: "later", dueAtMs, ...NOTHING_KNOWN });
 
 const groupOf = ({ domain }: Evidence): string | null => {
   const host = domain?.hosts[0]?.host;

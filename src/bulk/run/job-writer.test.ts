@@ -48,7 +48,7 @@ test("evidence is kept while an address waits for its retry, and dropped with a 
   const write = (outcome: AttemptedAddress["outcome"], isRetry: boolean) =>
     db.transact((tx) => writer.writeAttempts(tx, number, [{ position: 0, rows: 1, isRetry, outcome }]));
   const stored = () => (db.sqlite.query("SELECT count(*) AS n FROM bulk_evidence").get() as { n: number }).n;
-  const later = { kind: "later", dueAtMs: 1, group: null } as const;
+  const later = { kind: "later", dueAtMs: 1, group: null, trouble: null } as const;
   write({ ...later, evidence: Buffer.from("{}") }, false);
   write({ ...later, evidence: null }, true);
   expect(stored()).toBe(1);
@@ -107,6 +107,7 @@ test("a list that lost rows for lack of credits is refused even when credits are
     name: null,
     source: null,
     webhookUrl: null,
+    notifyEmail: null,
     reading: null,
     format: JSON_LIST_FORMAT,
     rowsMax: 3,

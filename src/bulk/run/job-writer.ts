@@ -10,6 +10,8 @@ import type { AttemptOutcome } from "./attempt.ts";
 import { isUnfinished, jobView } from "../results/job-object.ts";
 import { type Advance, holdReference, type JobRow, type JobStore } from "../results/job-store.ts";
 import type { ListStore } from "../results/list-store.ts";
+import { TroubleStore } from "../results/host-troubles.ts";
+import { ListMailStore } from "../results/list-mail-store.ts";
 import { wait } from "../../foundation/base/wait.ts";
 import { isDatabaseState } from "../../foundation/base/errors.ts";
 import { WRITE_AGAIN_MS } from "../../verify/runner.ts";
@@ -44,12 +46,16 @@ interface Finished {
 /** Writes the changes of state of a job, each in the caller's transaction. */
 export class JobWriter {
   readonly #usage: UsageStore;
+  readonly #troubles: TroubleStore;
+  readonly #mails: ListMailStore;
 
   constructor(
     private readonly runtime: Runtime,
     private readonly stores: BulkStores,
   ) {
     this.#usage = new UsageStore(runtime.db);
+    this.#troubles = new TroubleStore(runtime.db);
+    this.#mails = new ListMailStore(runtime.db);
   }
 
   begin(tx: Tx, number: number): void {
@@ -112,6 +118,7 @@ export class JobWriter {
       ? this.stores.lists.finish(tx, job, { position, columns: outcome.columns })
       : this.stores.lists.postpone(tx, job, { position, dueAtMs: outcome.dueAtMs });
     if (!isWritten) return false;
+    if (outcome.trouble !== null) this.#troubles.note(tx, job, { position, ...outcome.trouble });
     if (evidence !== null) this.stores.lists.saveEvidence(tx, job, { position, body: evidence });
     else if (isDone && isRetry) this.stores.lists.dropEvidence(tx, job, position);
     return isDone;
@@ -159,7 +166,7 @@ export class JobWriter {
     }
   }
 
-  /** Ends the job and writes its event. */
+  /** Ends the job, and writes its event and its mail. */
   #end(tx: Tx, number: number, status: EndStatus): void {
     const { db, clock } = this.runtime;
     const nowMs = clock.nowMs();
@@ -167,6 +174,7 @@ export class JobWriter {
     const job = this.stores.jobs.get(number);
     if (job === undefined) return;
     const { id, accountId, mode, webhookUrl: url } = job;
+    this.#mails.queue(tx, job, nowMs);
     db.note(tx, { kind: "list_end", mode, status });
     const data = jobView(job, this.stores.jobs.counts(number));
     insertEvent(db, tx, {

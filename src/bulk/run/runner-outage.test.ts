@@ -27,6 +27,7 @@ const soon = (harness: BulkHarness, afterMs = 5_000): AttemptOutcome => ({
   dueAtMs: harness.clock.nowMs() + afterMs,
   evidence: null,
   group: null,
+  trouble: null,
 });
 
 /** An outage that the test begins, ends, and gives turns in. */

@@ -23,6 +23,7 @@ const later = (harness: BulkHarness, afterMs: number): AttemptOutcome => ({
   dueAtMs: harness.clock.nowMs() + afterMs,
   evidence: Buffer.from("{}"),
   group: null,
+  trouble: null,
 });
 
 const stateOf = (harness: BulkHarness, { number }: JobRow): JobRow => {
@@ -317,5 +318,5 @@ test("an attempt with a test key has no provider to spare, and its evidence is n
   const attempt = createAttempt(runtime, { engines, lists, dueNowMs: () => 0, isShared: true });
   const address = { position: 0, email: "ada@x.example", rows: 1, dueAtMs: 0 };
   const outcome = await attempt(address, { number: 1, accountId: BULK_ACCOUNT, mode: "test" });
-  expect(outcome).toMatchObject({ kind: "done", chargeable: true, group: null, evidence: null });
+  expect(outcome).toMatchObject({ kind: "done", chargeable: true, group: null, trouble: null, evidence: null });
 });

@@ -79,12 +79,15 @@ interface ButtonProps {
   readonly isDisabled?: boolean;
   /** The id of the form that it submits, if that is elsewhere. */
   readonly form?: string;
+  /** Where it sends the form, in place of the form's own action. */
+  readonly action?: string;
 }
 
 /** The button that submits its form. */
-export const Button = ({ children, kind = "plain", icon, name, value, title, isDisabled, form }: ButtonProps) => (
+export const Button = ({ children, kind = "plain", icon, isDisabled, action, ...button }: ButtonProps) => (
   <button
-    {...{ type: "submit", name, value, title, form }}
+    {...{ type: "submit", ...button }}
+    formaction={action}
     class={kind === "plain" ? "button" : `button ${kind}`}
     disabled={isDisabled}
   >
@@ -237,16 +240,24 @@ interface CheckProps {
   /** The label is for screen readers only. */
   readonly isLabelHidden?: boolean;
   readonly form?: string;
+  /** Sends the form when it is ticked or not, where scripts run. */
+  readonly isImmediate?: boolean;
 }
 
 /** A checkbox. Several of one name are a list of their values. */
-export const CheckField = ({ name, label, value = "on", isChecked, hint, isLabelHidden, form }: CheckProps) => {
+export const CheckField = ({ name, label, value = "on", isChecked, isImmediate, ...props }: CheckProps) => {
+  const { hint, isLabelHidden, form } = props;
   const id = useFieldId(`${name}-${value}`);
   const { value: typed, error } = useField(name);
   const isTyped = typed === value || (Array.isArray(typed) && typed.includes(value));
   return (
     <div class="check">
-      <input {...{ id, name, value, form }} type="checkbox" checked={typed === undefined ? isChecked : isTyped} />
+      <input
+        {...{ id, name, value, form }}
+        type="checkbox"
+        checked={typed === undefined ? isChecked : isTyped}
+        data-submit={isImmediate}
+      />
       <label for={id} class={isLabelHidden === true ? "unseen" : undefined}>
         {label}
         {hint !== undefined && <span class="hint">{hint}</span>}

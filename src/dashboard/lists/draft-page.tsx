@@ -1,15 +1,13 @@
 import { CHOOSE_COLUMN } from "../../bulk/reading/columns-address.ts";
 import type { Draft, DraftLayout, DraftPreview } from "../../bulk/arrival/drafts.ts";
 import type { Preview } from "../../bulk/arrival/preview.ts";
-import { CREDITS_PATH, GrantCredits } from "../components/credits.tsx";
-import { Button, Field, GetForm, PostForm, SelectField } from "../components/form.tsx";
-import { Link, Badge } from "../components/inline.tsx";
+import { CREDITS_PATH, CREDITS_TEXT, GrantCredits } from "../components/credits.tsx";
+import { Button, CheckField, Field, GetForm, PostForm, SelectField } from "../components/form.tsx";
+import { HelpText, Link } from "../components/inline.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Time, bytesText, countText, Num, numberText } from "../components/figures.tsx";
-import { ENCODING_OPTIONS, encodingName, separatorName, rowNumber } from "./list-facts.tsx";
-import type { FileSample } from "../../bulk/reading/csv.ts";
-import { Mono } from "../components/copy.tsx";
-import { type Column, Table } from "../components/table.tsx";
+import { ENCODING_OPTIONS, encodingName, fileText, TEST_NAMES_TEXT } from "./list-facts.tsx";
+import { FirstRows, SampleRows } from "./draft-rows.tsx";
 import { usePage } from "../visit.ts";
 
 export const START_PATH = "/lists/new";
@@ -22,6 +20,8 @@ export interface DraftPageProps {
   readonly layout: DraftLayout;
   readonly read: DraftPreview;
   readonly isTest: boolean;
+  /** Who can be mailed at the end; null where no mail can be sent. */
+  readonly mailTo: string | null;
 }
 
 const HEADER_OPTIONS = [
@@ -54,11 +54,30 @@ const columnsOf = (read: DraftPreview): ReadonlyArray<string | null> => {
 const isWorkbook = ({ draft, read }: Pick<DraftPageProps, "draft" | "read">): boolean =>
   read.kind === "list" ? read.preview.format?.type === "xlsx" : /\.xlsx$/i.test(draft.fileName ?? "");
 
-/** How the file is read: in another encoding, another column, with or without a header. */
-const LayoutForm = ({ draft, layout, read }: Omit<DraftPageProps, "isTest">) => (
+/** The sheets of a workbook, and the one that was read. */
+const sheetsOf = (read: DraftPreview): { readonly sheet: string | null; readonly sheets: readonly string[] } =>
+  read.kind === "refused" ? read : { sheet: read.preview.format?.sheet ?? null, sheets: read.preview.sheets };
+
+const SheetField = ({ layout, read }: Pick<DraftPageProps, "layout" | "read">) => {
+  const { sheet, sheets } = sheetsOf(read);
+  if (sheets.length < 2) return null;
+  return (
+    <SelectField
+      name="sheet"
+      label="Sheet"
+      value={layout.sheet ?? sheet ?? ""}
+      options={sheets.map((name) => [name, name] as const)}
+      isImmediate
+    />
+  );
+};
+
+/** How the file is read: another sheet, in another encoding, another column, with or without a header. */
+const LayoutForm = ({ draft, layout, read }: Pick<DraftPageProps, "draft" | "layout" | "read">) => (
   <Panel title="Read it in another way">
     <GetForm action={START_PATH} class="form">
       <input type="hidden" name="draft" value={draft.id} />
+      <SheetField {...{ layout, read }} />
       <SelectField
         name="column"
         label="Column of addresses"
@@ -99,13 +118,11 @@ const ASSUMED = {
 } as const;
 
 const FormatFacts = ({ format }: { readonly format: NonNullable<Preview["format"]> }) => {
-  const { type, encoding, encoding_assumed: isAssumed, delimiter, header, title_rows, column } = format;
+  const { type, encoding, encoding_assumed: isAssumed, header, title_rows, column } = format;
   const name = column.name === null || column.name === "" ? "" : ` “${column.name}”`;
   return (
     <>
-      <Row label="File">
-        {type === "xlsx" ? "Excel workbook, first visible sheet" : `CSV, ${separatorName(delimiter)}`}
-      </Row>
+      <Row label="File">{fileText(format)}</Row>
       {type === "csv" && (
         <Row label="Encoding">
           {encodingName(encoding, isAssumed)}
@@ -151,12 +168,14 @@ const Found = ({ preview }: { readonly preview: Preview }) => {
   );
 };
 
-const StartForm = ({ draft, layout }: Pick<DraftPageProps, "draft" | "layout">) => (
+const StartForm = ({ draft, layout, mailTo }: Pick<DraftPageProps, "draft" | "layout" | "mailTo">) => (
   <PostForm action={START_PATH} class="form" id={START_FORM}>
     <input type="hidden" name="draft" value={draft.id} />
     <input type="hidden" name="column" value={layout.column ?? ""} />
     <input type="hidden" name="header" value={layout.header} />
     <input type="hidden" name="encoding" value={layout.encoding ?? ""} />
+    <input type="hidden" name="sheet" value={layout.sheet ?? ""} />
+    {mailTo !== null && <CheckField name="mail" label={<>Mail {mailTo} when it is done</>} isChecked />}
     <Field name="name" label="Name" value={draft.fileName} placeholder="Newsletter, spring" />
     <Field name="source" label="Label (optional)" hint="For your own use; the API returns it as source." />
     <Field
@@ -190,7 +209,7 @@ const Cost = ({ preview, isTest }: { readonly preview: Preview; readonly isTest:
   if (isTest)
     return (
       <Callout kind="info" label="Test" title={`${count} to verify, free of charge`} actions={startButton}>
-        In test mode nothing is charged and no mail server is contacted; the part before the @ decides the result.
+        <HelpText text={TEST_NAMES_TEXT} />
       </Callout>
     );
   if (required > available)
@@ -201,8 +220,9 @@ const Cost = ({ preview, isTest }: { readonly preview: Preview; readonly isTest:
         title={`Not enough credits: ${numberText(required)} needed, ${numberText(available)} available`}
       >
         {may(CREDITS_PATH)
-          ? "You operate this service: grant the account credits, and start the list. Credits are a budget, so that a mistake does not query a million mailboxes."
-          : "Ask the operator of this service for credits. The upload is kept meanwhile, so this page can be loaded again."}
+          ? "You operate this service: grant the account credits, and start the list."
+          : "Ask the operator of this service for credits. The upload is kept meanwhile, so this page can be loaded again."}{" "}
+        {CREDITS_TEXT}
         <GrantCredits credits={required - available} back={url} />
       </Callout>
     );
@@ -213,13 +233,13 @@ const Cost = ({ preview, isTest }: { readonly preview: Preview; readonly isTest:
       title={`${count} to verify, ${countText(required, "credit")}`}
       actions={startButton}
     >
-      {countText(available, "credit")} available. Addresses whose mail server does not respond are not charged.
+      {countText(available, "credit")} available. {CREDITS_TEXT}
     </Callout>
   );
 };
 
 const Readable = ({ preview, ...props }: DraftPageProps & { readonly preview: Preview }) => {
-  const { draft, layout, isTest } = props;
+  const { draft, layout, isTest, mailTo } = props;
   return (
     <>
       <Cost {...{ preview, isTest }} />
@@ -227,7 +247,7 @@ const Readable = ({ preview, ...props }: DraftPageProps & { readonly preview: Pr
         side={
           <>
             <Panel title="Options">
-              <StartForm {...{ draft, layout }} />
+              <StartForm {...{ draft, layout, mailTo }} />
             </Panel>
             <LayoutForm {...props} />
             <Discard draft={draft} />
@@ -243,7 +263,8 @@ const Readable = ({ preview, ...props }: DraftPageProps & { readonly preview: Pr
 
 const Refused = (props: DraftPageProps & { readonly read: Extract<DraftPreview, { kind: "refused" }> }) => {
   const { draft, read } = props;
-  const { message, issues, sample } = read;
+  const { message, issues, sample, sheet, sheets } = read;
+  const canChoose = sample !== null || sheets.length > 1;
   return (
     <>
       <Callout kind="bad" label="Not a list" title="This file cannot be verified as it is">
@@ -258,14 +279,12 @@ const Refused = (props: DraftPageProps & { readonly read: Extract<DraftPreview, 
           </ul>
         )}
         <p>
-          {sample === null ? "" : "Choose the column of addresses, or "}
-          <Link href="/lists">{sample === null ? "Upload" : "upload"} another file</Link>.
+          {canChoose && `Choose the ${sheets.length > 1 ? "sheet or the " : ""}column of addresses, or `}
+          <Link href="/lists">{canChoose ? "upload" : "Upload"} another file</Link>.
         </p>
       </Callout>
-      {sample !== null && (
-        <Columns side={<LayoutForm {...props} />}>
-          <SampleRows sample={sample} />
-        </Columns>
+      {canChoose && (
+        <Columns side={<LayoutForm {...props} />}>{sample !== null && <SampleRows {...{ sample, sheet }} />}</Columns>
       )}
       <Discard draft={draft} />
     </>
@@ -291,88 +310,5 @@ export const DraftPage = (props: DraftPageProps) => {
       />
       {read.kind === "list" ? <Readable {...props} preview={read.preview} /> : <Refused {...props} read={read} />}
     </>
-  );
-};
-
-const ROWS_SHOWN = 5;
-const COLUMNS_SHOWN = 8;
-const CELL_CHARACTERS = 40;
-
-const Cell = ({ text }: { readonly text: string }) => (
-  <span class="nowrap">
-    <Mono text={text} charactersMax={CELL_CHARACTERS} />
-  </span>
-);
-
-/** What a row's address is read as: the address, what was probably meant, or why there is none. */
-const ReadAs = ({ row }: { readonly row: Preview["first_rows"][number] }) => {
-  const { normalized_email: address, did_you_mean: meant, reason } = row;
-  if (address === "") return <Badge kind="unknown">No address</Badge>;
-  if (reason !== null) return <span class="bad-text">{reason}</span>;
-  return (
-    <>
-      <Cell text={address} />
-      {meant !== null && <span class="second">meant {meant}?</span>}
-    </>
-  );
-};
-
-const hidden = (count: number): string => (count > COLUMNS_SHOWN ? `first ${COLUMNS_SHOWN} of ${count} columns` : "");
-
-/** The first rows of a list, with the address that is read from each. */
-const FirstRows = ({ preview }: { readonly preview: Preview }) => {
-  const { format, columns: names, first_rows } = preview;
-  const rows = first_rows.slice(0, ROWS_SHOWN);
-  const count = Math.max(names.length, ...rows.map(({ cells }) => cells.length));
-  const shown = Math.min(COLUMNS_SHOWN, count);
-  const columns: Column[] = Array.from({ length: shown }, (_, at) => ({
-    title: names[at] ? <Cell text={names[at]} /> : `Column ${at + 1}`,
-  }));
-  return (
-    <Panel title={rows.length < ROWS_SHOWN ? "The rows" : "The first five rows"} aside={hidden(count)} isFlush>
-      <Table
-        caption="The first rows of the file"
-        columns={[{ title: "Row", align: "end" }, { title: "Verified as" }, ...columns]}
-        rows={rows.map((row) => ({
-          key: row.row_index,
-          cells: [
-            rowNumber(row.row_index),
-            <ReadAs row={row} />,
-            ...columns.map((_, at) =>
-              at === format?.column.index ? (
-                <b>
-                  <Cell text={row.cells[at] ?? ""} />
-                </b>
-              ) : (
-                <Cell text={row.cells[at] ?? ""} />
-              ),
-            ),
-          ],
-        }))}
-      />
-    </Panel>
-  );
-};
-
-/** The first rows of a file that is no list, as they are. */
-const SampleRows = ({ sample }: { readonly sample: FileSample }) => {
-  const { encoding, delimiter, records } = sample;
-  const width = Math.max(...records.map((cells) => cells.length));
-  const columns = Array.from({ length: Math.min(COLUMNS_SHOWN, width) }, (_, at) => ({ title: `Column ${at + 1}` }));
-  return (
-    <Panel
-      title="What the file begins with"
-      aside={`${encodingName(encoding.name, encoding.isAssumed)}, ${separatorName(delimiter)}`}
-      isFlush
-    >
-      <Table
-        caption="The first rows of the file"
-        columns={columns}
-        rows={records.map((cells, at) => ({
-          key: at,
-          cells: columns.map((_, column) => <Cell text={(cells[column] ?? "").slice(0, CELL_CHARACTERS * 2)} />),
-        }))}
-      />
-    </Panel>
   );
 };

@@ -57,13 +57,14 @@ export const UploadForms = () => (
   </div>
 );
 
-const { column, encoding, name, source, webhook_url } = uploadOptionsSchema.shape;
+const { column, encoding, sheet, name, source, webhook_url } = uploadOptionsSchema.shape;
 
 const draftQuery = z.object({
   draft: z.uuid().optional(),
   column,
   header: z.enum(HEADER_CHOICES).default("auto"),
   encoding,
+  sheet,
 });
 
 /** An empty field is one that was left out. */
@@ -75,6 +76,8 @@ const startForm = z.object({
   column: unlessEmpty(column),
   header: z.enum(HEADER_CHOICES),
   encoding: unlessEmpty(encoding),
+  sheet: unlessEmpty(sheet),
+  mail: z.literal("on").optional(),
   name: unlessEmpty(name),
   source: unlessEmpty(source),
   webhook_url: unlessEmpty(webhook_url),
@@ -119,6 +122,10 @@ const newView: View = {
 
 const isNotFound = (error: unknown): boolean => error instanceof AppError && error.code === "not_found";
 
+/** The address of a user who can be mailed at the end of a list; null when none can. Test lists send no mail. */
+const mailTo = (bulk: ListUseCases["bulk"], { mode, user }: Viewer): string | null =>
+  mode === "live" && bulk.mailProblem(user.email) === null ? user.email : null;
+
 /** The preview of an upload, or the list that it has become. */
 const viewDraft = async (
   { bulk }: ListUseCases,
@@ -129,7 +136,7 @@ const viewDraft = async (
     const draft = bulk.drafts.get(viewer.caller, id);
     if (draft.jobId !== null) return redirectTo(viewer, `/lists/${draft.jobId}`);
     const read = await bulk.drafts.preview(viewer.caller, id, layout);
-    const props = { draft, layout, read, isTest: viewer.mode === "test" };
+    const props = { draft, layout, read, isTest: viewer.mode === "test", mailTo: mailTo(bulk, viewer) };
     return { title: draft.fileName ?? "Pasted addresses", section: "lists", body: <DraftPage {...props} /> };
   } catch (error) {
     if (isNotFound(error)) return EXPIRED;
@@ -145,8 +152,9 @@ const viewDraftAgain = async (useCases: ListUseCases, viewer: Viewer, values: un
       column: unlessEmpty(column).catch(undefined),
       header: draftQuery.shape.header.catch("auto"),
       encoding: unlessEmpty(encoding).catch(undefined),
+      sheet: unlessEmpty(sheet).catch(undefined),
     })
-    .catch({ draft: "", column: undefined, header: "auto", encoding: undefined })
+    .catch({ draft: "", column: undefined, header: "auto", encoding: undefined, sheet: undefined })
     .parse(values);
   const view = await viewDraft(useCases, viewer, { id: draft, layout });
   return view instanceof Response ? EXPIRED : view;
@@ -174,10 +182,12 @@ export const createDraftPages = (useCases: ListUseCases, clock: Clock): PageRout
     ),
     formAction(
       { path: START_PATH, form: startForm },
-      async ({ viewer, form: { draft, ...options } }) => {
+      async ({ viewer, form: { draft, mail, ...options } }) => {
+        const notify = mail === undefined ? null : mailTo(bulk, viewer);
         try {
-          const id = await bulk.startDraft(viewer.caller, draft, options);
-          return redirectTo(viewer, `/lists/${id}`, { ok: "The list is started. You can leave this page." });
+          const order = notify === null ? options : { ...options, notify_email: notify };
+          // The page of the list says that it runs, as long as it does.
+          return redirectTo(viewer, `/lists/${await bulk.startDraft(viewer.caller, draft, order)}`);
         } catch (error) {
           if (isNotFound(error)) return EXPIRED;
           throw error;

@@ -1,10 +1,13 @@
-import { type JobQueries, listTitle, type PAUSED_SENTENCES } from "../../bulk/job-queries.ts";
+import { listTitle, type PAUSED_SENTENCES } from "../../bulk/attention.ts";
+import type { ListComparisons } from "../../bulk/comparisons.ts";
+import type { JobQueries } from "../../bulk/job-queries.ts";
 import type { JobRow } from "../../bulk/results/job-store.ts";
 import type { BulkJobs } from "../../bulk/jobs.ts";
 import { StackBar, type StackPart } from "../components/chart.tsx";
 import { Link, Badge, type Kind } from "../components/inline.tsx";
 import { Table } from "../components/table.tsx";
 import { Time, countText, Num, numberText, Percent } from "../components/figures.tsx";
+import { manualHint } from "../../foundation/base/manual-hint.ts";
 import type { Preview } from "../../bulk/arrival/preview.ts";
 
 /** The state of a list in a word. */
@@ -78,6 +81,15 @@ const SEPARATORS = { ",": "commas", ";": "semicolons", "\t": "tabs", "|": "verti
 export const separatorName = (delimiter: keyof typeof SEPARATORS | null): string =>
   delimiter === null ? "one column" : `separated by ${SEPARATORS[delimiter]}`;
 
+/** What decides results in test mode. */
+export const TEST_NAMES_TEXT = `In test mode nothing is charged and no mail server is contacted: the name before the @ decides the result, such as mailbox_not_found@any.example. Every other name is deliverable. ${manualHint("verify-an-address#with-a-test-key")} has the table.`;
+
+/** What kind of file a list was. */
+export const fileText = ({ type, sheet, delimiter }: NonNullable<Preview["format"]>): string => {
+  if (type === "csv") return `CSV, ${separatorName(delimiter)}`;
+  return sheet === null ? "Excel workbook" : `Excel workbook, sheet “${sheet}”`;
+};
+
 /** "about 12 minutes left". */
 export const timeLeftText = (seconds: number): string => {
   if (seconds < 60) return `about ${countText(seconds, "second")} left`;
@@ -101,6 +113,7 @@ export const rowNumber = (rowIndex: number): number => rowIndex + 1;
 /** The use cases behind the pages of lists. */
 export interface ListUseCases {
   readonly bulk: BulkJobs;
+  readonly comparisons: ListComparisons;
   readonly queries: JobQueries;
   /** Who started a job, by its `keyId`: the address of a user or the name of a key. */
   readonly starterName: (keyId: string) => string;
@@ -111,6 +124,10 @@ export const listFacts = ({ bulk, starterName }: ListUseCases, job: JobRow): Lis
   const { verdicts, estimated_seconds_left: secondsLeft, paused_reason: pausedReason } = bulk.describe(job);
   return { job, verdicts, secondsLeft, pausedReason, startedBy: starterName(job.keyId) };
 };
+
+/** Whether a list has not ended. */
+export const isOpenList = ({ job }: Pick<ListFacts, "job">): boolean =>
+  job.status === "running" || job.status === "queued";
 
 /** A list as its job object says, and who started it. */
 export interface ListFacts {
@@ -133,7 +150,7 @@ const verdictParts = ({ verdicts, job }: Pick<ListFacts, "verdicts" | "job">): S
 ];
 
 const Progress = ({ job, verdicts, secondsLeft }: ListFacts) => {
-  const isRunning = job.status === "running" || job.status === "queued";
+  const isRunning = isOpenList({ job });
   // The share of a few rows says nothing about the list.
   const isStopped = !isRunning && job.rowsFinished < job.rowsTotal;
   return (

@@ -1,14 +1,24 @@
-import { PAUSED_SENTENCES, listTitle, type JobPace } from "../../bulk/job-queries.ts";
-import { ButtonLink, Link, withParameters, withPath, Badge } from "../components/inline.tsx";
-import { Callout, Columns, PageHead, Panel, Row, Rows, Live } from "../components/panel.tsx";
-import { durationText, Time, countText, numberText, percentText, Num } from "../components/figures.tsx";
+import { listTitle, PAUSED_SENTENCES } from "../../bulk/attention.ts";
+import type { JobPace } from "../../bulk/job-queries.ts";
+import { ButtonLink, withParameters, withPath, Badge } from "../components/inline.tsx";
+import { Callout, Columns, PageHead, Live } from "../components/panel.tsx";
+import { durationText, Time, countText, numberText, percentText } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
-import { DownloadPanel, type ReasonCounts, ResultCard } from "./list-result.tsx";
+import { type DownloadChoice, DownloadPanel } from "./list-download.tsx";
+import { type EarlierResult, ResultCard } from "./list-result.tsx";
 import { RowsPanel, type RowsPanelProps } from "./list-rows.tsx";
-import { encodingName, type ListFacts, rateText, separatorName, stateWords, timeLeftText } from "./list-facts.tsx";
-import type { Preview } from "../../bulk/arrival/preview.ts";
+import { isOpenList, rateText, stateWords, timeLeftText } from "./list-facts.tsx";
+import {
+  AboutList,
+  type AboutProps,
+  ComparePanel,
+  type CompareProps,
+  HostsPanel,
+  type HostsProps,
+  ListTabs,
+  ReasonsPanel,
+} from "./list-tabs.tsx";
 import { Button, PostForm } from "../components/form.tsx";
-import { wordsOfReason } from "../components/verification.tsx";
 
 const LIVE_S = 5;
 
@@ -39,7 +49,7 @@ const Head = ({ job, pausedReason, startedBy, unsettledRows }: AddressListPagePr
             </ButtonLink>
           )}
           <ButtonLink
-            href={withParameters(withPath(url, `/lists/${job.id}`), { confirm: "download" })}
+            href={withParameters(withPath(url, `/lists/${job.id}`), { confirm: "download", cursor: null })}
             kind="main"
             icon="download"
           >
@@ -100,61 +110,69 @@ const Progress = (props: AddressListPageProps) => {
           </span>
         </p>
         {isOpenList({ job }) && pausedReason === null && <Waits pace={pace} />}
+        {isOpenList({ job }) && (
+          <p class="soft small">
+            You can leave this page.
+            {job.notifyEmail !== null && ` ${job.notifyEmail} is mailed when the list is done.`}
+          </p>
+        )}
       </ResultCard>
     </>
   );
 };
 
 /** `/lists/:id`: how far it is, what came out and why, its rows. */
-export const AddressListPage = (props: AddressListPageProps) => (
-  <>
-    <div id="head">
-      <Head {...props} />
-    </div>
-    <ConfirmPanel {...props} />
-    <Live id="progress" everyS={LIVE_S} isOn={isOpenList(props)} also={["head", "why", "rows"]}>
-      <Progress {...props} />
-    </Live>
-    <Columns
-      side={
-        <>
-          <div id="why" class="stack">
-            <ReasonsPanel {...props} />
-          </div>
-          <AboutList {...props} />
-        </>
-      }
-    >
-      <RowsPanel {...props.rows} />
-    </Columns>
-  </>
-);
+export const AddressListPage = (props: AddressListPageProps) => {
+  const { job, tab } = props;
+  return (
+    <>
+      <div id="head">
+        <Head {...props} />
+      </div>
+      <ConfirmPanel {...props} />
+      <Live id="progress" everyS={LIVE_S} isOn={isOpenList(props)} also={["head", "details"]}>
+        <Progress {...props} />
+      </Live>
+      <ListTabs jobId={job.id} current={tab.name} />
+      <div id="details" class="stack">
+        {tab.name === "rows" && (
+          <Columns side={<ReasonsPanel {...props} />}>
+            <RowsPanel {...tab} />
+          </Columns>
+        )}
+        {tab.name === "hosts" && <HostsPanel jobId={job.id} {...tab} />}
+        {tab.name === "compare" && <ComparePanel job={job} {...tab} />}
+        {tab.name === "about" && <AboutList {...props} />}
+      </div>
+    </>
+  );
+};
 
 /** What can be confirmed on the page of a list. */
 export const CONFIRMATIONS = ["cancel", "delete", "download", "retry"] as const;
 
-interface AddressListPageProps extends ListFacts {
+/** What a tab of the page shows. */
+export type ShownTab =
+  | ({ readonly name: "rows" } & RowsPanelProps)
+  | ({ readonly name: "hosts" } & HostsProps)
+  | ({ readonly name: "compare" } & CompareProps)
+  | { readonly name: "about" };
+
+interface AddressListPageProps extends AboutProps {
   readonly pace: JobPace;
-  /** Finished rows with an address by sub_status, most first. */
-  readonly reasons: ReasonCounts;
-  readonly format: Preview["format"];
-  readonly credits: { readonly held: number; readonly charged: number; readonly released: number };
+  readonly earlier: EarlierResult | null;
   /** Rows whose result may be different another day. */
   readonly unsettledRows: number;
   readonly confirm: Confirmation | null;
-  readonly rows: RowsPanelProps;
-  readonly isTest: boolean;
+  readonly tab: ShownTab;
 }
 
 /** What is asked before something is done that costs or cannot be undone. */
 export type Confirmation =
-  | { readonly kind: "download" }
+  | { readonly kind: "download"; readonly choice: DownloadChoice }
   | { readonly kind: "cancel" }
   | { readonly kind: "delete" }
   | { readonly kind: "retry"; readonly addresses: number; readonly available: number };
-
-/** Whether a list has not ended. */
-const isOpenList = ({ job }: Pick<ListFacts, "job">): boolean => job.status === "running" || job.status === "queued";
 
 const ConfirmForm = ({ action, label }: { readonly action: string; readonly label: string }) => (
   <PostForm action={action}>
@@ -163,9 +181,9 @@ const ConfirmForm = ({ action, label }: { readonly action: string; readonly labe
 );
 
 /** Asks before a list is downloaded, cancelled, deleted or verified again. */
-const ConfirmPanel = ({ confirm, job, credits, rows }: AddressListPageProps) => {
+const ConfirmPanel = ({ confirm, job, credits }: AddressListPageProps) => {
   if (confirm === null) return null;
-  if (confirm.kind === "download") return <DownloadPanel job={job} shown={rows.filters} />;
+  if (confirm.kind === "download") return <DownloadPanel job={job} choice={confirm.choice} />;
   const path = `/lists/${job.id}`;
   const back = <ButtonLink href={path}>Keep it as it is</ButtonLink>;
   if (confirm.kind === "cancel")
@@ -214,74 +232,3 @@ const ConfirmPanel = ({ confirm, job, credits, rows }: AddressListPageProps) => 
     </Callout>
   );
 };
-
-/** The reasons of the results, each with its rows. */
-const ReasonsPanel = ({ job, reasons }: AddressListPageProps) => (
-  <Panel title="Why" isFlush>
-    {reasons.length === 0 ? (
-      <p class="panel-body soft">Nothing is finished yet.</p>
-    ) : (
-      <Rows>
-        {reasons.map(({ subStatus, rows }) => (
-          <Row
-            key={subStatus}
-            label={
-              <Link href={`/lists/${job.id}?reason=${subStatus}`} title={wordsOfReason(subStatus).sentence}>
-                {wordsOfReason(subStatus).label}
-              </Link>
-            }
-          >
-            <Num value={rows} />
-          </Row>
-        ))}
-      </Rows>
-    )}
-  </Panel>
-);
-
-/** How the list was read and what it cost. */
-const AboutList = ({ job, format, credits, isTest }: AddressListPageProps) => (
-  <Panel title="About this list" isFlush>
-    <Rows>
-      <Row label="Rows">
-        <Num value={job.rowsTotal} />
-      </Row>
-      <Row label="Distinct addresses">
-        <Num value={job.addressesTotal} />
-      </Row>
-      {job.rowsEmpty > 0 && (
-        <Row label="Rows without an address">
-          <Num value={job.rowsEmpty} />
-        </Row>
-      )}
-      {format !== null && (
-        <Row label="File">{format.type === "xlsx" ? "Excel workbook" : `CSV, ${separatorName(format.delimiter)}`}</Row>
-      )}
-      {format !== null && format.type === "csv" && (
-        <Row label="Encoding">{encodingName(format.encoding, format.encoding_assumed)}</Row>
-      )}
-      {format !== null && (
-        <Row label="Column of addresses">
-          {format.column.index + 1}
-          {format.column.name !== null && ` “${format.column.name}”`}
-        </Row>
-      )}
-      {!isTest && (
-        <Row label="Credits charged">
-          <Num value={credits.charged} />
-        </Row>
-      )}
-      {!isTest && credits.released > 0 && (
-        <Row label="Credits released">
-          <Num value={credits.released} />
-        </Row>
-      )}
-      {job.round > 0 && <Row label="Verified again">{countText(job.round, "time")}</Row>}
-      {job.webhookUrl !== null && (
-        <Row label="Webhook">
-          <span class="mono">{job.webhookUrl}</span>
-        </Row>
-      )}
-    </Rows>
-  </Panel>
-);

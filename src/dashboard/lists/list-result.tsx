@@ -1,165 +1,146 @@
 import type { ComponentChildren } from "preact";
-import { groupOf, ROW_GROUPS, type RowChoice, type RowGroup } from "../../bulk/job-queries.ts";
+import { countGroups, GROUP_LABELS, ROW_GROUPS, type RowGroup } from "../../bulk/job-queries.ts";
 import type { JobRow } from "../../bulk/results/job-store.ts";
 import type { SubStatus } from "../../verify/result.ts";
 import { StackBar, type StackPart } from "../components/chart.tsx";
-import { Button, CheckField, GetForm, SelectField } from "../components/form.tsx";
-import { ButtonLink, DownloadLink, Link } from "../components/inline.tsx";
-import { countText, Num, Percent, percentText } from "../components/figures.tsx";
+import { DownloadLink, Link } from "../components/inline.tsx";
+import { countText, Num, numberText, Percent, percentText, Time } from "../components/figures.tsx";
 import { Panel } from "../components/panel.tsx";
+import { isOpenList } from "./list-facts.tsx";
 import { Table } from "../components/table.tsx";
 
 interface GroupWords {
-  readonly label: string;
   readonly kind: StackPart["kind"];
-  /** What it means for sending. */
+  /** What to do when mail is sent. */
   readonly meaning: string;
 }
 
 const GROUP_WORDS: Readonly<Record<RowGroup, GroupWords>> = {
-  deliverable: { label: "Deliverable", kind: "ok", meaning: "The server accepts mail for these: safe to send." },
+  deliverable: { kind: "ok", meaning: "Send to these: their server accepts mail for them." },
   catch_all: {
-    label: "Catch-all",
     kind: "warn",
-    meaning: "The server accepts every address, so some of these will bounce.",
+    meaning: "Send in small portions and watch the bounces: their server accepts every address, real or not.",
   },
   other_risky: {
-    label: "Other risky",
     kind: "mild",
-    meaning: "Role accounts, disposable or suppressed addresses, full mailboxes. Send only if you know them.",
+    meaning: "Send only to those you know: role accounts, disposable or suppressed addresses, full mailboxes.",
   },
-  undeliverable: { label: "Undeliverable", kind: "bad", meaning: "Do not send: these will bounce." },
+  undeliverable: { kind: "bad", meaning: "Remove these: mail to them bounces." },
   unsettled: {
-    label: "Unsettled",
     kind: "unknown",
-    meaning: "No server gave a usable reply. Verify them again another day.",
+    meaning: "Wait with these: no server gave a usable reply. Verify them again another day.",
   },
 };
 
 /** Finished rows with an address by sub_status. */
 export type ReasonCounts = ReadonlyArray<{ readonly subStatus: SubStatus; readonly rows: number }>;
 
-/** The finished rows with an address by group. */
-const countGroups = (reasons: ReasonCounts): Readonly<Record<RowGroup, number>> => {
-  const counts = { deliverable: 0, catch_all: 0, other_risky: 0, undeliverable: 0, unsettled: 0 };
-  for (const { subStatus, rows } of reasons) counts[groupOf(subStatus)] += rows;
-  return counts;
-};
+/** The list of the same name before this one, and the share of its rows that was deliverable. */
+export interface EarlierResult {
+  readonly createdAtMs: number;
+  readonly share: number;
+}
 
 interface ResultProps {
   readonly job: JobRow;
   readonly reasons: ReasonCounts;
+  /** Null when there is none, or this list has not ended. */
+  readonly earlier: EarlierResult | null;
 }
 
+/** By how many percentage points the share has changed: `+1.2`. */
+const pointsText = (now: number, before: number): string => {
+  const points = ((now - before) * 100).toFixed(1);
+  return now >= before ? `+${points}` : points.replace("-", "−");
+};
+
+/** The share of a list that ended early says nothing about the list. */
+const titleOf = (job: JobRow, share: number | null): string => {
+  if (!isOpenList({ job }) && job.rowsFinished < job.rowsTotal)
+    return `${numberText(job.rowsFinished)} of ${countText(job.rowsTotal, "row")} finished`;
+  return share === null ? "Results" : `${percentText(share)} deliverable`;
+};
+
+interface GroupProps {
+  readonly job: JobRow;
+  readonly counts: Readonly<Record<RowGroup, number>>;
+}
+
+const sumOf = (counts: GroupProps["counts"]): number => ROW_GROUPS.reduce((sum, group) => sum + counts[group], 0);
+
+/** Each group: its rows, what it means, and its file. */
+const GroupTable = ({ job, counts }: GroupProps) => {
+  const finished = sumOf(counts);
+  return (
+    <Table
+      caption="Results by group"
+      isStacked
+      columns={[
+        { title: "Group" },
+        { title: "Rows", align: "end" },
+        { title: "Share", align: "end" },
+        { title: "Meaning" },
+        { title: "File", isTitleHidden: true, align: "end" },
+      ]}
+      rows={ROW_GROUPS.map((group) => ({
+        key: group,
+        cells: [
+          <span class="nowrap">
+            <span class={`swatch ${GROUP_WORDS[group].kind}`} />{" "}
+            <Link href={`/lists/${job.id}?show=${group}`}>{GROUP_LABELS[group]}</Link>
+          </span>,
+          <Num value={counts[group]} />,
+          finished === 0 ? "" : <Percent part={counts[group]} whole={finished} />,
+          GROUP_WORDS[group].meaning,
+          counts[group] > 0 && (
+            <DownloadLink href={`/lists/${job.id}/results.csv?show=${group}`}>
+              CSV<span class="unseen"> of {GROUP_LABELS[group]}</span>
+            </DownloadLink>
+          ),
+        ],
+      }))}
+    />
+  );
+};
+
 /** What came out: a bar of the groups, and for each its rows, what it means and its file. */
-export const ResultCard = ({ job, reasons, children }: ResultProps & { readonly children?: ComponentChildren }) => {
+export const ResultCard = ({
+  job,
+  reasons,
+  earlier,
+  children,
+}: ResultProps & { readonly children?: ComponentChildren }) => {
   const counts = countGroups(reasons);
-  const finished = ROW_GROUPS.reduce((sum, group) => sum + counts[group], 0);
+  const finished = sumOf(counts);
+  const share = finished === 0 ? null : counts.deliverable / finished;
   const open = job.rowsTotal - job.rowsFinished;
   const parts: readonly StackPart[] = [
-    ...ROW_GROUPS.map((group) => ({ ...GROUP_WORDS[group], title: GROUP_WORDS[group].label, value: counts[group] })),
-    { title: "To do", kind: "rest", value: open },
+    ...ROW_GROUPS.map((group) => ({ ...GROUP_WORDS[group], title: GROUP_LABELS[group], value: counts[group] })),
+    { title: isOpenList({ job }) ? "To do" : "Not verified", kind: "rest", value: open },
   ];
   return (
     <Panel
-      title={finished === 0 ? "Results" : `${percentText(counts.deliverable / finished)} deliverable`}
-      aside={<span class="soft">of {countText(finished, "finished row")} with an address</span>}
+      title={titleOf(job, share)}
+      aside={
+        <span class="soft">
+          of {countText(finished, "finished row")} with an address
+          {earlier !== null && share !== null && (
+            <>
+              ;{" "}
+              <Link href={`/lists/${job.id}?tab=compare`}>
+                {pointsText(share, earlier.share)} points since <Time atMs={earlier.createdAtMs} style="day" />
+              </Link>
+            </>
+          )}
+        </span>
+      }
       isFlush
     >
       <div class="panel-body">
         {children}
         <StackBar parts={parts} hasLegend={false} />
       </div>
-      <Table
-        caption="Results by group"
-        isStacked
-        columns={[
-          { title: "Group" },
-          { title: "Rows", align: "end" },
-          { title: "Share", align: "end" },
-          { title: "Meaning" },
-          { title: "File", isTitleHidden: true, align: "end" },
-        ]}
-        rows={ROW_GROUPS.map((group) => ({
-          key: group,
-          cells: [
-            <span class="nowrap">
-              <span class={`swatch ${GROUP_WORDS[group].kind}`} />{" "}
-              <Link href={`/lists/${job.id}?show=${group}`}>{GROUP_WORDS[group].label}</Link>
-            </span>,
-            <Num value={counts[group]} />,
-            finished === 0 ? "" : <Percent part={counts[group]} whole={finished} />,
-            GROUP_WORDS[group].meaning,
-            counts[group] > 0 && (
-              <DownloadLink href={`/lists/${job.id}/results.csv?show=${group}`}>
-                CSV<span class="unseen"> of {GROUP_WORDS[group].label}</span>
-              </DownloadLink>
-            ),
-          ],
-        }))}
-      />
+      <GroupTable job={job} counts={counts} />
     </Panel>
   );
 };
-
-/** The rows that a filter can show, in words. */
-export const SHOW_OPTIONS: ReadonlyArray<readonly [value: RowChoice | "", text: string]> = [
-  ["", "All rows"],
-  ...ROW_GROUPS.map((group) => [group, GROUP_WORDS[group].label] as const),
-];
-
-interface DownloadProps {
-  readonly job: JobRow;
-  /** The filter in force on the page. */
-  readonly shown: {
-    readonly show?: string | undefined;
-    readonly reason?: string | undefined;
-    readonly q?: string | undefined;
-  };
-}
-
-/** Chooses which rows are downloaded, in which columns. It opens from the button at the head of the page. */
-export const DownloadPanel = ({ job, shown: { show, reason, q } }: DownloadProps) => (
-  <Panel title="Download" id="download" aside={<ButtonLink href={`/lists/${job.id}`}>Close</ButtonLink>}>
-    <GetForm action={`/lists/${job.id}/results.csv`} class="form">
-      <div class="form">
-        <SelectField name="show" label="Rows" value={show ?? "deliverable"} options={SHOW_OPTIONS} />
-        <SelectField
-          name="preset"
-          label="For"
-          options={[
-            ["", "A spreadsheet (CSV)"],
-            ["mailchimp", "Mailchimp"],
-            ["brevo", "Brevo"],
-            ["hubspot", "HubSpot"],
-            ["listmonk", "listmonk"],
-          ]}
-          hint="Newsletter tools get the columns that their import recognizes."
-        />
-        <SelectField
-          name="columns"
-          label="Columns"
-          options={[
-            ["all", "My columns and the results"],
-            ["uploaded", "My columns"],
-            ["address", "Addresses only"],
-          ]}
-        />
-      </div>
-      <CheckField name="distinct" value="true" label="Each address once" isChecked />
-      <CheckField
-        name="clean"
-        value="true"
-        label="Cleaned addresses"
-        hint="Without the names and mailto: of their cells."
-        isChecked
-      />
-      {reason !== undefined && <input type="hidden" name="reason" value={reason} />}
-      {q !== undefined && <input type="hidden" name="q" value={q} />}
-      {(reason ?? q) !== undefined && <p class="soft">Only the rows that the table shows.</p>}
-      <Button kind="main" icon="download">
-        Download
-      </Button>
-    </GetForm>
-  </Panel>
-);

@@ -1,14 +1,14 @@
-import type { WaitingRow } from "../../bulk/results/list-store.ts";
-import { Mono } from "../components/copy.tsx";
+import type { WaitingRow } from "../../bulk/results/row-store.ts";
 import { Empty, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
-import { DownloadLink, Link, withParameters, withPath, Badge } from "../components/inline.tsx";
+import { DownloadLink, Link, withParameters, Badge } from "../components/inline.tsx";
 import { Pager, Table } from "../components/table.tsx";
-import { Time } from "../components/figures.tsx";
+import { countText, Time } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 import { wordsOfReason } from "../components/verification.tsx";
 import { rowNumber } from "./list-facts.tsx";
-import { SHOW_OPTIONS } from "./list-result.tsx";
+import { showOptions } from "./list-download.tsx";
+import { cleanAddress } from "../../bulk/results/results-csv.ts";
 
 /** A row of a list with the address that was probably meant. */
 export interface ShownRow extends WaitingRow {
@@ -22,8 +22,12 @@ export interface RowsPanelProps {
     readonly show: string | undefined;
     readonly reason: string | undefined;
     readonly q: string | undefined;
+    /** The number of the trouble with a mail host. */
+    readonly host: number | undefined;
     readonly order: string;
   };
+  /** Rows that pass the filters; null when they are not counted. */
+  readonly count: number | null;
   /** The sub_statuses that occur. */
   readonly reasons: readonly string[];
   readonly cursor: string | undefined;
@@ -31,16 +35,6 @@ export interface RowsPanelProps {
   /** Whether some rows have no result yet. */
   readonly hasOpenRows: boolean;
 }
-
-const ADDRESS_CHARACTERS = 30;
-/** A shorter beginning of an address says nothing. */
-const LOCAL_CHARACTERS_MIN = 6;
-
-const showOptions = (hasOpenRows: boolean): Array<readonly [value: string, text: string]> => [
-  ...SHOW_OPTIONS,
-  ["risky", "Risky, of every kind"],
-  ...(hasOpenRows ? [["unfinished", "Without a result"] as const] : []),
-];
 
 /** The result of a row: its sub_status in words. */
 const ResultBadge = ({ row }: { readonly row: WaitingRow }) => {
@@ -64,15 +58,14 @@ const ResultBadge = ({ row }: { readonly row: WaitingRow }) => {
   );
 };
 
-/** An address, whole on hover. A long one is cut before its domain, which says most. */
-const AddressText = ({ address }: { readonly address: string }) => {
+/** The address of a cell, cut by its width before its domain, which says most; the cell is there on hover. */
+const AddressText = ({ cell }: { readonly cell: string }) => {
+  const address = cleanAddress(cell);
   const at = address.lastIndexOf("@");
-  const localCharacters = ADDRESS_CHARACTERS - 1 - (address.length - at);
-  if (at < 0 || address.length <= ADDRESS_CHARACTERS || localCharacters < LOCAL_CHARACTERS_MIN)
-    return <Mono text={address} charactersMax={ADDRESS_CHARACTERS} />;
   return (
-    <span class="mono" title={address}>
-      {[...address].slice(0, localCharacters).join("")}…{address.slice(at)}
+    <span class="mono cut-address" title={cell}>
+      <span>{at < 0 ? address : address.slice(0, at)}</span>
+      {at >= 0 && <span>{address.slice(at)}</span>}
     </span>
   );
 };
@@ -94,7 +87,7 @@ const RowTable = ({ jobId, rows }: Pick<RowsPanelProps, "jobId" | "rows">) => (
       cells: [
         rowNumber(row.rowIndex),
         <Link href={`/lists/${jobId}/rows/${row.rowIndex}`} class="address">
-          {row.submittedEmail.trim() === "" ? "no address" : <AddressText address={row.submittedEmail} />}
+          {row.submittedEmail.trim() === "" ? "no address" : <AddressText cell={row.submittedEmail} />}
         </Link>,
         <>
           <ResultBadge row={row} />
@@ -118,12 +111,18 @@ const OrderLink = ({ order }: { readonly order: string }) => {
 };
 
 /** The rows of a list with their results, filtered and page by page. */
-export const RowsPanel = ({ jobId, rows, filters, reasons, cursor, next, hasOpenRows }: RowsPanelProps) => {
-  const { show = "", reason = "", q = "", order } = filters;
+export const RowsPanel = ({ jobId, rows, filters, count, reasons, cursor, next, hasOpenRows }: RowsPanelProps) => {
+  const { show = "", reason = "", q = "", host, order } = filters;
   const path = `/lists/${jobId}`;
-  const download = withParameters(withPath(usePage().url, `${path}/results.csv`), { order: null, confirm: null });
+  const shown = { show: show === "" ? null : show, reason: reason === "" ? null : reason, q: q === "" ? null : q };
+  const download = withParameters(`${path}/results.csv`, { ...shown, host: host === undefined ? null : String(host) });
   return (
     <Panel title="Addresses" aside={<OrderLink order={order} />} isFlush>
+      {host !== undefined && (
+        <p class="panel-body soft">
+          Only addresses that one mail host refused or delayed. <Link href={path}>Show all rows</Link>
+        </p>
+      )}
       <Filters action={path}>
         <SelectField name="show" label="Show" value={show} options={showOptions(hasOpenRows)} isImmediate />
         <SelectField
@@ -133,6 +132,7 @@ export const RowsPanel = ({ jobId, rows, filters, reasons, cursor, next, hasOpen
           options={[["", "Every reason"], ...reasons.map((one) => [one, wordsOfReason(one).label] as const)]}
           isImmediate
         />
+        {host !== undefined && <input type="hidden" name="host" value={host} />}
         {order === "last" && <input type="hidden" name="order" value={order} />}
         <Field name="q" type="search" label="Address contains" value={q} />
       </Filters>
@@ -147,7 +147,11 @@ export const RowsPanel = ({ jobId, rows, filters, reasons, cursor, next, hasOpen
           <RowTable jobId={jobId} rows={rows} />
         )}
         <Pager next={next} isLater={cursor !== undefined}>
-          {rows.length > 0 && <DownloadLink href={download}>CSV of these rows</DownloadLink>}
+          {rows.length > 0 && (
+            <DownloadLink href={download}>
+              CSV of {count === null ? "these rows" : `these ${countText(count, "row")}`}
+            </DownloadLink>
+          )}
         </Pager>
       </div>
     </Panel>

@@ -2,11 +2,19 @@ import { z } from "zod";
 import { JOB_STATUSES } from "../../bulk/results/schemas.ts";
 import { type PageRoute, page } from "../page.ts";
 import { usePage, type View, type Viewer } from "../visit.ts";
-import { listFacts, type ListFacts, ListTable, type ListUseCases, STATUS_OPTIONS } from "./list-facts.tsx";
+import {
+  isOpenList,
+  listFacts,
+  type ListFacts,
+  ListTable,
+  type ListUseCases,
+  STATUS_OPTIONS,
+  TEST_NAMES_TEXT,
+} from "./list-facts.tsx";
 import type { Draft } from "../../bulk/arrival/drafts.ts";
 import { Empty, PageHead, Panel, Live } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
-import { Link, withParameters } from "../components/inline.tsx";
+import { HelpText, Link, withParameters } from "../components/inline.tsx";
 import { Pager } from "../components/table.tsx";
 import { Time, bytesText } from "../components/figures.tsx";
 import { UploadForms } from "./draft-pages.tsx";
@@ -77,15 +85,9 @@ const TEACHES =
   "Upload a list of addresses, and you get back which can be mailed, which cannot, and why. You see what was found in the file and what it costs before anything starts.";
 
 /** What a list is, for an account that has none yet. */
-const NoLists = ({ isTest }: { readonly isTest: boolean }) => (
+const NoLists = () => (
   <Empty title="No list yet">
     <p>{TEACHES}</p>
-    {isTest && (
-      <p>
-        In test mode nothing is charged and no server is contacted: the part before the @ decides, such as{" "}
-        <code>mailbox_not_found@any.example</code>.
-      </p>
-    )}
   </Empty>
 );
 
@@ -118,18 +120,23 @@ const CsvLink = ({ status, q }: AddressListsPageProps["filters"]) => {
 const AddressListsPage = ({ lists, drafts, filters, cursor, next, isTest }: AddressListsPageProps) => {
   const isFiltered = filters.status !== undefined || filters.q !== undefined;
   const isLater = cursor !== undefined;
-  const isRunning = lists.some(({ job }) => job.status === "running" || job.status === "queued");
+  const isRunning = lists.some(isOpenList);
   const isEmpty = lists.length === 0;
   return (
     <>
       <PageHead title="Lists" />
       <Panel title="Verify a list">
+        {isTest && (
+          <p class="soft">
+            <HelpText text={TEST_NAMES_TEXT} />
+          </p>
+        )}
         <UploadForms />
       </Panel>
       {drafts.length > 0 && <Waiting drafts={drafts} />}
       {isEmpty && !isFiltered && !isLater ? (
         <Panel isFlush>
-          <NoLists isTest={isTest} />
+          <NoLists />
         </Panel>
       ) : (
         <Panel title="Your lists" aside={<CsvLink {...filters} />} isFlush>

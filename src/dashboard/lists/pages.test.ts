@@ -160,10 +160,12 @@ describe("an uploaded file", () => {
     const { text } = await visitor.get(`${location}&column=0&header=false`);
     expect(text).toContain("Rows 3");
     expect((await visitor.get(`${location}&column=9`)).text).toContain("There is no column");
-    const sent = await visitor.submit("/test/lists/new", { draft, column: "0", header: "false", name: "Mine" });
-    expect(sent.text).toContain("Mine");
-    expect(sent.text).toContain("The list is started.");
-    expect(sent.text).toContain("Distinct addresses 2");
+    const order = { draft, column: "0", header: "false", name: "Mine" };
+    const path = (await visitor.post("/test/lists/new", order)).location ?? "";
+    for (const part of ["Mine", "You can leave this page."]) expect((await visitor.get(path)).text).toContain(part);
+    expect((await visitor.get(`${path}?tab=about`)).text).toContain("Distinct addresses 2");
+    await finish(app);
+    expect((await visitor.get(path)).text).not.toContain("You can leave this page.");
   });
 
   test("keeps what was typed when its form is refused", async () => {
@@ -281,7 +283,7 @@ describe("an uploaded file", () => {
     expect(wrong.html).toMatch(/<select[^>]* name="encoding"/);
     const started = await visitor.post("/test/lists/new", { draft, header: "auto", encoding: "windows-1250" });
     await finish(app);
-    const list = await visitor.get(started.location ?? "");
+    const list = await visitor.get(`${started.location}?tab=about`);
     expect(list.text).toContain("Central European (Windows-1250)");
     expect((await visitor.get(`${started.location}/results.csv`)).html).toContain("Łukasz,mailbox_exists@a.example,");
   });
@@ -302,10 +304,10 @@ describe("an uploaded file", () => {
       ]),
     );
     const { page, location, draft } = await preview(visitor, book, "book.xlsx");
-    for (const part of ["Excel workbook, first visible sheet", "2 “Mail”", "2 addresses"])
-      expect(page.text).toContain(part);
+    for (const part of ["Excel workbook, sheet “One”", "2 “Mail”", "2 addresses"]) expect(page.text).toContain(part);
     expect((await visitor.get(`${location}&header=false`)).text).toContain("Rows 3");
-    expect((await visitor.submit("/test/lists/new", { draft, header: "auto" })).text).toContain("Excel workbook");
+    const path = (await visitor.post("/test/lists/new", { draft, header: "auto" })).location ?? "";
+    expect((await visitor.get(`${path}?tab=about`)).text).toContain("Excel workbook, sheet “One”");
     const other = new Uint8Array(workbookOf([["Name"], ["Ada"]]));
     expect((await preview(visitor, other, "other.xlsx")).page.text).toContain("What the file begins with");
     const broken = await preview(visitor, book.slice(0, 300), "broken.xlsx");
@@ -446,15 +448,16 @@ describe("one list", () => {
       expect((await visitor.get(`${path}/rows/${row}`)).status).toBe(404);
   });
 
-  test("shows long addresses with their domain, whole on hover", async () => {
+  test("shows the address of a cell, its domain apart, and the cell on hover", async () => {
     const app = start();
     const visitor = await signIn(app);
-    const long = `${"l".repeat(40)}@lindenhof.example`;
-    const wide = `ada@${"d".repeat(40)}.example`;
-    const { text, html } = await visitor.get(await startList(visitor, `${long}\n${wide}\n`));
-    expect(text).toContain("lllllllllll…@lindenhof.example");
-    expect(text).toContain("ada@dddddddddd…ddddddd.example");
-    for (const address of [long, wide]) expect(html).toContain(`title="${address}"`);
+    const cells = ["Łukasz Żak <anna@lindenhof.example>", `${"l".repeat(60)}@lindenhof.example`, "no address"];
+    const { html } = await visitor.get(await startList(visitor, `email\n${cells.join("\n")}\n`));
+    expect(html).toContain(
+      `title="Łukasz Żak &lt;anna@lindenhof.example>"><span>anna</span><span>@lindenhof.example</span>`,
+    );
+    expect(html).toContain(`<span>${"l".repeat(60)}</span><span>@lindenhof.example</span>`);
+    expect(html).toContain('title="no address"><span>no address</span></span>');
   });
 
   test("is downloaded whole and in parts", async () => {
@@ -546,7 +549,7 @@ describe("one list", () => {
     expect(asked.text).toContain("Verify 1 unsettled address again? Cost: free of charge in test mode");
     expect((await visitor.submit(`${path}/retry`)).text).toContain("verified again");
     await finish(app);
-    expect((await visitor.get(path)).text).toContain("Verified again 1 time");
+    expect((await visitor.get(`${path}?tab=about`)).text).toContain("Verified again 1 time");
   });
 
   test("has hostile texts only as text", async () => {

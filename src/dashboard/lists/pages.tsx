@@ -1,18 +1,24 @@
 import type { Clock } from "../../foundation/base/clock.ts";
 import { type PageRoute, page, formAction } from "../page.ts";
 import { createDraftPages } from "./draft-pages.tsx";
-import { listFacts, type ListUseCases, rowNumber } from "./list-facts.tsx";
+import { isOpenList, listFacts, type ListUseCases, rowNumber } from "./list-facts.tsx";
 import { createListsPages, searchTextSchema } from "./lists-page.tsx";
 import { z } from "zod";
 import { AppError } from "../../foundation/base/errors.ts";
-import { ROW_CHOICES, resultsWanted, listTitle } from "../../bulk/job-queries.ts";
+import { listTitle } from "../../bulk/attention.ts";
+import { ROW_CHOICES, resultsWanted } from "../../bulk/job-queries.ts";
 import type { JobRow } from "../../bulk/results/job-store.ts";
+import { sendChanges } from "../../bulk/comparisons.ts";
 import { EXPORT_COLUMNS, PRESETS } from "../../bulk/results/results-csv.ts";
 import { resultOfRow, rowHints } from "../../bulk/results/job-rows.ts";
-import { SUB_STATUSES, UNSETTLED, type VerificationResult } from "../../verify/result.ts";
+import { CHANGES } from "../../bulk/results/schemas.ts";
+import { SUB_STATUSES, type SubStatus, UNSETTLED, type VerificationResult } from "../../verify/result.ts";
 import { type View, type Viewer, redirectTo } from "../visit.ts";
-import { type Confirmation, CONFIRMATIONS, AddressListPage } from "./list-page.tsx";
-import type { WaitingRow } from "../../bulk/results/list-store.ts";
+import type { DownloadChoice } from "./list-download.tsx";
+import { type Confirmation, CONFIRMATIONS, AddressListPage, type ShownTab } from "./list-page.tsx";
+import type { EarlierResult } from "./list-result.tsx";
+import { LIST_TABS } from "./list-tabs.tsx";
+import type { ListRowFilter, WaitingRow } from "../../bulk/results/row-store.ts";
 import type { Evidence } from "../../verify/evidence.ts";
 import { Link } from "../components/inline.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
@@ -37,31 +43,62 @@ const rowIndexText = z
   .regex(/^\d{1,9}$/)
   .transform(Number);
 
-const rowsQuery = z.object({
+/** What narrows the rows of a list. */
+const rowFilters = {
   show: z.enum(ROW_CHOICES).optional(),
   reason: z.enum(SUB_STATUSES).optional(),
   q: searchTextSchema.optional(),
-  order: z.enum(["first", "last"]).default("first"),
-  cursor: rowIndexText.optional(),
-  confirm: z.enum(CONFIRMATIONS).optional(),
-});
-type RowsQuery = z.output<typeof rowsQuery>;
+  host: rowIndexText.optional(),
+};
 
-const downloadQuery = rowsQuery.pick({ show: true, reason: true, q: true }).extend({
+const downloadOptions = {
   columns: z.enum(EXPORT_COLUMNS).optional(),
   preset: z.enum(PRESETS).optional(),
   distinct: z.literal("true").optional(),
   clean: z.literal("true").optional(),
+};
+
+const rowsQuery = z.object({
+  ...rowFilters,
+  ...downloadOptions,
+  tab: z.enum(LIST_TABS).default("rows"),
+  order: z.enum(["first", "last"]).default("first"),
+  cursor: rowIndexText.optional(),
+  confirm: z.enum(CONFIRMATIONS).optional(),
+  /** The list to compare with. */
+  with: z.uuid().optional(),
+});
+type RowsQuery = z.output<typeof rowsQuery>;
+
+const downloadQuery = z.object({ ...rowFilters, ...downloadOptions });
+
+const changesQuery = z.object({ with: z.uuid().optional(), change: z.enum(CHANGES).default("became_undeliverable") });
+
+const filterOf = ({ show, reason, q, host }: Pick<RowsQuery, "show" | "reason" | "q" | "host">): ListRowFilter => ({
+  results: resultsWanted(show, reason),
+  text: q ?? null,
+  trouble: host,
 });
 
+/** The download that the panel offers. The form names the columns: without them it has not been sent yet, and everything is ticked. */
+const downloadChoice = async ({ queries }: ListUseCases, job: JobRow, query: RowsQuery): Promise<DownloadChoice> => {
+  const { reason, q, host, preset, columns = "all" } = query;
+  const isFirst = query.columns === undefined;
+  const show = isFirst ? (query.show ?? "deliverable") : query.show;
+  const isDistinct = isFirst || query.distinct === "true";
+  const isClean = isFirst || query.clean === "true";
+  const options = { columns, preset, distinct: isDistinct, clean: isClean };
+  const rows = await queries.countDownload(job, filterOf({ show, reason, q, host }), options);
+  const names = queries.downloadColumns(job, options);
+  return { show: show ?? "", reason, q, host, preset, columns, isDistinct, isClean, rows, names };
+};
+
 /** What is asked; null when the state of the list does not allow it any more. */
-const confirmationOf = async (
-  { queries }: ListUseCases,
-  job: JobRow,
-  kind: RowsQuery["confirm"],
-): Promise<Confirmation | null> => {
-  const isOpen = job.status === "queued" || job.status === "running";
-  if (kind === "download") return { kind };
+const confirmationOf = async (useCases: ListUseCases, job: JobRow, query: RowsQuery): Promise<Confirmation | null> => {
+  const { queries } = useCases;
+  const kind = query.confirm;
+  const isOpen = isOpenList({ job });
+  if (kind === "download") return { kind, choice: await downloadChoice(useCases, job, query) };
   if (kind === "cancel") return isOpen ? { kind } : null;
   if (kind === "delete") return isOpen ? null : { kind };
   if (kind !== "retry" || job.status !== "completed") return null;
@@ -71,17 +108,57 @@ const confirmationOf = async (
 
 /** The rows that a page shows. */
 const rowsOf = async ({ queries }: ListUseCases, job: JobRow, query: RowsQuery) => {
-  const { show, reason, q, order, cursor } = query;
-  const filter = { results: resultsWanted(show, reason), text: q ?? null };
+  const { show, reason, q, host, order, cursor } = query;
+  const filter = filterOf(query);
   const { rows, next } = await queries.rows(job, filter, { behind: cursor ?? null, order, limit: ROWS_PER_PAGE });
   return {
     jobId: job.id,
-    filters: { show, reason, q, order },
+    filters: { show, reason, q, host, order },
+    count: rows.length === 0 ? null : await queries.countRows(job, filter),
     cursor: cursor === undefined ? undefined : String(cursor),
     next: next === null ? null : String(next),
     hasOpenRows: job.rowsFinished < job.rowsTotal,
     rows: rows.map((row) => ({ ...row, suggestion: rowHints(row).suggestion })),
   };
+};
+
+const HOSTS_SHOWN = 100;
+/** Earlier lists that are offered: those of the same name, then the newest others. */
+const NAMESAKES_OFFERED = 20;
+const OTHERS_OFFERED = 20;
+
+/** The comparison with an earlier list; one that is gone counts as not chosen. */
+const comparisonOf = async ({ comparisons, bulk }: ListUseCases, viewer: Viewer, job: JobRow, chosen?: string) => {
+  const { caller } = viewer;
+  const namesakes = comparisons.namesakes(job, NAMESAKES_OFFERED);
+  const others = bulk
+    .list(caller, {}, { before: job.id, limit: OTHERS_OFFERED })
+    .filter((other) => !isOpenList({ job: other }) && !namesakes.some(({ id }) => id === other.id));
+  const other = chosen ?? namesakes[0]?.id;
+  const choices = [...namesakes, ...others];
+  const known = other === undefined ? null : await unlessMissing(() => comparisons.compare(caller, job.id, other));
+  if (known !== null && !choices.some(({ id }) => id === known.earlier.id)) choices.push(known.earlier);
+  return { choices, comparison: known };
+};
+
+const tabOf = async (
+  useCases: ListUseCases,
+  viewer: Viewer,
+  { job, query, reasons }: { readonly job: JobRow; readonly query: RowsQuery; readonly reasons: readonly SubStatus[] },
+): Promise<ShownTab> => {
+  const name = query.tab;
+  if (name === "hosts") return { name, ...useCases.queries.troubles(job, HOSTS_SHOWN) };
+  if (name === "compare") return { name, ...(await comparisonOf(useCases, viewer, job, query.with)) };
+  return name === "about" ? { name } : { name, ...(await rowsOf(useCases, job, query)), reasons };
+};
+
+/** The result of the list of the same name before one that has completed. */
+const earlierResult = ({ comparisons, bulk }: ListUseCases, job: JobRow): EarlierResult | null => {
+  const [earlier] = job.status === "completed" ? comparisons.namesakes(job, 1) : [];
+  if (earlier?.status !== "completed") return null;
+  const { deliverable, risky, undeliverable } = bulk.describe(earlier).verdicts;
+  const rows = deliverable + risky + undeliverable;
+  return rows === 0 ? null : { createdAtMs: earlier.createdAtMs, share: deliverable / rows };
 };
 
 const isUnsettled = (subStatus: string): boolean => UNSETTLED.some((one) => one === subStatus);
@@ -103,17 +180,18 @@ const viewList = async (useCases: ListUseCases, viewer: Viewer, id: string, quer
     credits,
     isTest: viewer.mode === "test",
     pace: queries.pace(job),
+    earlier: earlierResult(useCases, job),
     unsettledRows: reasons.reduce((sum, { subStatus, rows }) => sum + (isUnsettled(subStatus) ? rows : 0), 0),
-    confirm: await confirmationOf(useCases, job, query.confirm),
-    rows: { ...(await rowsOf(useCases, job, query)), reasons: reasons.map(({ subStatus }) => subStatus) },
+    confirm: await confirmationOf(useCases, job, query),
+    tab: await tabOf(useCases, viewer, { job, query, reasons: reasons.map(({ subStatus }) => subStatus) }),
   };
   return { title: listTitle(job.name), section: "lists", body: <AddressListPage {...props} /> };
 };
 
-/** The evidence of a row; null when it has expired. */
-const evidenceOf = async ({ bulk }: ListUseCases, viewer: Viewer, id: string, row: number) => {
+/** Null in place of a 404. */
+const unlessMissing = async <T,>(find: () => Promise<T>): Promise<T | null> => {
   try {
-    return await bulk.evidence(viewer.caller, id, row);
+    return await find();
   } catch (error) {
     if (error instanceof AppError && error.code === "not_found") return null;
     throw error;
@@ -127,26 +205,36 @@ const viewRow = async (
 ): Promise<View> => {
   const job = useCases.bulk.find(viewer.caller, id);
   const row = useCases.queries.row(job, index);
-  const props = { job, row, result: resultOfRow(row), evidence: await evidenceOf(useCases, viewer, id, index) };
+  // Null when it has expired.
+  const evidence = await unlessMissing(() => useCases.bulk.evidence(viewer.caller, id, index));
+  const props = { job, row, result: resultOfRow(row), evidence };
   return { title: `Row ${index + 1}, ${listTitle(job.name)}`, section: "lists", body: <RowPage {...props} /> };
 };
 
 /** One list, its rows one by one, and its results as a file. */
 const createListViews = (useCases: ListUseCases): PageRoute[] => {
-  const { bulk, queries } = useCases;
+  const { bulk, queries, comparisons } = useCases;
   return [
     page({ path: "/lists/:id", params: listParams, query: rowsQuery }, ({ viewer, params, query }) =>
       viewList(useCases, viewer, params.id, query),
     ),
     page(
       { path: "/lists/:id/results.csv", params: listParams, query: downloadQuery },
-      ({ request, viewer, params, query: { show, reason, q, columns, preset, ...switches } }) => {
+      ({ request, viewer, params, query }) => {
+        const { show, reason, columns, preset, ...switches } = query;
         const job = bulk.find(viewer.caller, params.id);
         return queries.download(request, job, {
-          filter: { results: resultsWanted(show, reason), text: q ?? null },
+          filter: filterOf(query),
           part: [reason ?? show ?? "results", ...(preset === undefined ? [] : [preset])].join("-"),
           options: { columns, preset, distinct: switches.distinct === "true", clean: switches.clean === "true" },
         });
+      },
+    ),
+    page(
+      { path: "/lists/:id/comparison.csv", params: listParams, query: changesQuery },
+      async ({ request, viewer, params, query }) => {
+        const comparison = await comparisons.compare(viewer.caller, params.id, query.with);
+        return sendChanges(request, comparisons, { comparison, change: query.change });
       },
     ),
     page({ path: "/lists/:id/rows/:row", params: listParams.extend({ row: rowIndexText }) }, ({ viewer, params }) =>

@@ -4,7 +4,8 @@ import type { TargetTable } from "../../blocklist/target-table.ts";
 import type { History } from "../../verify/history.ts";
 import type { Caller } from "../../foundation/http/guard.ts";
 import type { Viewer } from "../visit.ts";
-import { type JobQueries, listTitle } from "../../bulk/job-queries.ts";
+import { listTitle } from "../../bulk/attention.ts";
+import type { JobQueries } from "../../bulk/job-queries.ts";
 import { wordsOfReason } from "../components/verification.tsx";
 
 /** Each part of the product is asked for this many. */

@@ -3,7 +3,7 @@ import { type Accounts, describeAccountProblem, NO_CUSTOM_RATE } from "../../acc
 import type { Account, AccountStore } from "../../accounts/store.ts";
 import { AppError } from "../../foundation/base/errors.ts";
 import { type Balance, PLAN_NAMES, rateOf } from "../../accounts/billing/store.ts";
-import { CREDITS_PATH, GrantCredits } from "../components/credits.tsx";
+import { CREDITS_PATH, CREDITS_TEXT, GrantCredits } from "../components/credits.tsx";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
 import { Link } from "../components/inline.tsx";
 import { countText, Num, Time } from "../components/figures.tsx";
@@ -152,10 +152,7 @@ const AccountPage = ({ account, balance, retention, isOwner }: PageProps) => {
 const Credits = () =>
   usePage().may(CREDITS_PATH) ? (
     <Panel title="Credits">
-      <p class="soft">
-        One credit is one address whose mail server responds. Credits are a budget: a mistake cannot query a million
-        mailboxes.
-      </p>
+      <p class="soft">{CREDITS_TEXT}</p>
       <GrantCredits credits={CREDITS_OFFERED} />
     </Panel>
   ) : null;

@@ -1,3 +1,4 @@
+import { CREDITS_TEXT } from "../components/credits.tsx";
 import type { ComponentChildren } from "preact";
 import { type DayRange, isoDay, monthBefore } from "../../foundation/base/days.ts";
 import type {
@@ -305,8 +306,8 @@ const NothingUsed = ({ credits }: UsageFacts) => (
         }
       >
         <p>
-          This page will show how many addresses each key verified, how they turned out, and what that cost: one credit
-          for each address that a server answered for.
+          This page will show how many addresses each key verified, how they turned out, and what that cost.{" "}
+          {CREDITS_TEXT}
         </p>
       </Empty>
     </Panel>

@@ -180,7 +180,8 @@ const ConnectionStep = ({ session }: { readonly session: SessionEvidence }) => {
   const name = transcript
     .map(({ text }) => /^(?:EHLO|HELO) (\S+)/i.exec(text)?.[1])
     .find((found) => found !== undefined);
-  const lastMs = transcript.find(({ from }) => from === "server")?.at_ms;
+  // The transcript of an open connection begins with it, before this address.
+  const lastMs = connection === "reused" ? undefined : transcript.find(({ from }) => from === "server")?.at_ms;
   return (
     <Step
       kind={hasConnected ? "ok" : "unknown"}

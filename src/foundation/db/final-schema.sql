@@ -94,7 +94,7 @@ CREATE TABLE `bulk_addresses` (
 	`quality_score` integer,
 	`confidence` integer,
 	`signals` text,
-	`verified_at_ms` integer,
+	`verified_at_ms` integer, `trouble` integer,
 	PRIMARY KEY(`job`, `position`)
 ) WITHOUT ROWID;
 CREATE TABLE `bulk_counts` (
@@ -123,7 +123,7 @@ CREATE TABLE `bulk_jobs` (
 	`created_at_ms` integer NOT NULL,
 	`started_at_ms` integer,
 	`completed_at_ms` integer
-, `reading` text, `rows_empty` integer DEFAULT 0 NOT NULL, `round` integer DEFAULT 0 NOT NULL, `is_resetting` integer DEFAULT false NOT NULL);
+, `reading` text, `rows_empty` integer DEFAULT 0 NOT NULL, `round` integer DEFAULT 0 NOT NULL, `is_resetting` integer DEFAULT false NOT NULL, `notify_email` text);
 CREATE UNIQUE INDEX `bulk_jobs_id_unique` ON `bulk_jobs` (`id`);
 CREATE INDEX `bulk_jobs_by_account` ON `bulk_jobs` (`account_id`,`mode`,`id`);
 CREATE INDEX `bulk_jobs_unfinished` ON `bulk_jobs` (`number`) WHERE status in ('receiving', 'queued', 'running', 'deleting');
@@ -795,3 +795,23 @@ CREATE TABLE `machine_acknowledgements` (
 	`acknowledged_by` text NOT NULL,
 	`acknowledged_at_ms` integer NOT NULL
 );
+CREATE TABLE `bulk_mails` (
+	`id` text PRIMARY KEY NOT NULL,
+	`recipient` text NOT NULL,
+	`account_id` text NOT NULL,
+	`job` integer NOT NULL,
+	`created_at_ms` integer NOT NULL
+);
+CREATE INDEX `bulk_mails_by_recipient` ON `bulk_mails` (`recipient`,`id`);
+CREATE INDEX `bulk_mails_by_account` ON `bulk_mails` (`account_id`);
+CREATE INDEX `bulk_mails_by_job` ON `bulk_mails` (`job`);
+CREATE TABLE `bulk_troubles` (
+	`job` integer NOT NULL,
+	`number` integer NOT NULL,
+	`host` text NOT NULL,
+	`reading` text NOT NULL,
+	`addresses` integer DEFAULT 0 NOT NULL,
+	`position` integer NOT NULL,
+	PRIMARY KEY(`job`, `number`)
+);
+CREATE UNIQUE INDEX `bulk_troubles_once` ON `bulk_troubles` (`job`,`host`,`reading`);

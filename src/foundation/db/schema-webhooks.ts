@@ -121,7 +121,7 @@ export const mailSubscriptions = sqliteTable(
     token: text().primaryKey(),
     accountId: requiredText("account_id"),
     recipient: requiredText(),
-    kind: text({ enum: ["blocklist_alerts", "blocklist_digest", "dmarc_alerts", "dmarc_digest"] }).notNull(),
+    kind: text({ enum: ["blocklist_alerts", "blocklist_digest", "dmarc_alerts", "dmarc_digest", "lists"] }).notNull(),
     /** Null while mail is sent. */
     stoppedAtMs: integer("stopped_at_ms"),
     createdAtMs: requiredInteger("created_at_ms"),

@@ -170,6 +170,8 @@ export const bulkJobs = sqliteTable(
     /** How the file was read, as JSON of the API; null for a JSON list. */
     reading: text(),
     webhookUrl: text("webhook_url"),
+    /** Who is mailed when the job has ended; null: nobody. */
+    notifyEmail: text("notify_email"),
     rowsTotal: counter("rows_total"),
     rowsFinished: counter("rows_finished"),
     /** Rows without an address; finished from the start and free. */
@@ -213,8 +215,48 @@ export const bulkAddresses = sqliteTable(
     /** The signals, one letter each (`bulk/results/results-csv.ts`). */
     signals: text(),
     verifiedAtMs: integer("verified_at_ms"),
+    /** The `number` of the trouble that a mail host made last; null: none did. */
+    trouble: integer(),
   },
   (table) => [primaryKey({ columns: [table.job, table.position] })],
+);
+
+/** Mail hosts that refused or delayed probes for addresses of a list, one row for each kind of trouble. */
+export const bulkTroubles = sqliteTable(
+  "bulk_troubles",
+  {
+    job: requiredInteger(),
+    number: requiredInteger(),
+    host: requiredText(),
+    /** The reading of the reply, or of its absence, in evidence. */
+    reading: requiredText(),
+    /** Addresses whose last trouble it is. */
+    addresses: counter(),
+    /** The position of an address whose evidence shows it. */
+    position: requiredInteger(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.job, table.number] }),
+    uniqueIndex("bulk_troubles_once").on(table.job, table.host, table.reading),
+  ],
+);
+
+/** Mails about lists that have ended, until they are accepted. */
+export const bulkMails = sqliteTable(
+  "bulk_mails",
+  {
+    id: text().primaryKey(),
+    recipient: requiredText(),
+    accountId: requiredText("account_id"),
+    /** `number` of the job. */
+    job: requiredInteger(),
+    createdAtMs: requiredInteger("created_at_ms"),
+  },
+  (table) => [
+    index("bulk_mails_by_recipient").on(table.recipient, table.id),
+    index("bulk_mails_by_account").on(table.accountId),
+    index("bulk_mails_by_job").on(table.job),
+  ],
 );
 
 /** The evidence of addresses, finished or to be retried (`verify/store.ts`). */

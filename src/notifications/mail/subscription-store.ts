@@ -46,7 +46,7 @@ export class SubscriptionStore {
   }
 }
 
-export const MAIL_KINDS = ["blocklist_alerts", "blocklist_digest", "dmarc_alerts", "dmarc_digest"] as const;
+export const MAIL_KINDS = ["blocklist_alerts", "blocklist_digest", "dmarc_alerts", "dmarc_digest", "lists"] as const;
 export type MailKind = (typeof MAIL_KINDS)[number];
 
 /** What people call each kind. */
@@ -55,6 +55,7 @@ export const MAIL_KIND_NAMES: Readonly<Record<MailKind, string>> = {
   blocklist_digest: "blocklist digests",
   dmarc_alerts: "DMARC alerts",
   dmarc_digest: "DMARC digests",
+  lists: "mails about lists",
 };
 
 /** What the audit log calls a change of a subscription. */

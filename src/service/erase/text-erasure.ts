@@ -18,6 +18,7 @@ const REMOVED: ReadonlySet<string> = new Set([
   ...[
     "idempotency_keys.idempotency_key",
     "dmarc_alert_mails.recipient",
+    "bulk_mails.recipient",
     "blocklist_alerts.recipient",
     "mail_subscriptions.recipient",
   ],
