@@ -1,8 +1,8 @@
 /**
  * `npm run shots`: a picture of every page, light and dark, wide and narrow, into `shots/`, named by page. Pages are found by following
- * links from the home page. Fails when a page violates the policy, logs an error, requests anything elsewhere, scrolls sideways at
- * 360 px, has a violation of axe-core, is larger than 150 kB, or when no link leads to a page of the map. `--facts FILE` uses a
- * running `npm run tool -- demo`; `--readme` takes the picture of the README and the one that messengers show beside links, alone.
+ * links from the home page. Fails when a page violates the policy, logs an error, requests anything elsewhere, scrolls sideways or hides
+ * a cell of a table at 1440, 1280, 1024, 390 or 360 px, violates axe-core, is larger than 150 kB, or when no link leads to a page of the map.
+ * `--facts FILE` uses a running `npm run tool -- demo`; `--readme` takes the picture of the README and the one that messengers show beside links, alone.
  */
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -47,10 +47,18 @@ const FIND_SQUEEZED = `(() => {
     if (isNarrow || isBroken) found.push("squeezed into " + lines + " lines: " + text.slice(0, 60));
   }
   for (const table of document.querySelectorAll("main table")) {
-    const hidden = table.offsetWidth - table.parentElement.clientWidth;
-    if (innerWidth > 1000 && hidden > 2) found.push(hidden + " px of a table are hidden: " + table.caption?.textContent);
+    if (table.checkVisibility() === false || table.closest("details:not([open])")) continue;
+    const name = table.caption?.textContent;
+    const box = table.parentElement.getBoundingClientRect();
+    const scrolls = table.parentElement.matches(".scroll");
+    for (const cell of table.querySelectorAll("tbody td, tbody th")) {
+      if (cell.textContent.trim() === "") continue;
+      const { width, right, left } = cell.getBoundingClientRect();
+      const isCut = !scrolls && (right > box.right + 1 || left < box.left - 1);
+      if (width === 0 || isCut) found.push("a cell of a table is hidden: " + name + ": " + cell.textContent.slice(0, 40));
+    }
   }
-  return found;
+  return [...new Set(found)].slice(0, 20);
 })()`;
 
 const FIND_INJECTED = `[...document.querySelectorAll("*")]
@@ -62,7 +70,10 @@ const FIND_INJECTED = `[...document.querySelectorAll("*")]
   .map((element) => element.outerHTML.slice(0, 150))`;
 
 export const DESKTOP = 1280;
+export const TABLET = 1024;
 export const PHONE = 390;
+/** The windows in which every page has to fit. */
+const WIDTHS = [1440, DESKTOP, TABLET, PHONE, 360];
 const HEIGHT = 900;
 
 /** One person at a browser: a context with its page, and what went wrong on it. */
@@ -118,13 +129,25 @@ export class Person {
     return found.map((element) => `${new URL(this.page.url()).pathname}: unescaped ${element}`);
   }
 
-  /** What has too little room to be read: texts of a few characters a line, short words that are broken, cut tables on a wide screen. */
-  async squeezed(): Promise<string[]> {
-    return await this.page.evaluate<string[]>(FIND_SQUEEZED);
+  /**
+   * What does not fit into one of the windows: a page that scrolls sideways, cells of tables that are hidden, texts of a few characters a
+   * line, short words that are broken. Leaves the window at `DESKTOP`.
+   */
+  async misfits(): Promise<string[]> {
+    const found: string[] = [];
+    for (const width of WIDTHS) {
+      await this.page.setViewportSize({ width, height: HEIGHT });
+      const overflow = await this.#overflow();
+      const problems = await this.page.evaluate<string[]>(FIND_SQUEEZED);
+      if (overflow > 0) problems.push(`${overflow} px wider than the window`);
+      found.push(...problems.map((problem) => `at ${width} px: ${problem}`));
+    }
+    await this.page.setViewportSize({ width: DESKTOP, height: HEIGHT });
+    return found;
   }
 
   /** How many pixels the page is wider than the window, once charts have followed a change of its size. */
-  async overflow(): Promise<number> {
+  async #overflow(): Promise<number> {
     await this.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
     return this.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
   }

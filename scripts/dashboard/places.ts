@@ -27,6 +27,9 @@ export const isPage = (target: string): boolean => !isDownload(target) && !IS_EL
 
 const ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 
+/** Another page of the same table. */
+const OF_PAGES = ["cursor", "first", "trail", "rows"];
+
 /** The kind of page that a path leads to: ids and keys replaced, the names of its parameters kept. */
 export const placeOf = (target: string): string => {
   const { pathname, searchParams } = new URL(target, "http://localhost");
@@ -34,7 +37,7 @@ export const placeOf = (target: string): string => {
     .replace(ID, "{id}")
     .replace(/\/sources\/[^/]+/, "/sources/{key}")
     .replace(/\/(rows|listings|members)\/[^/]+/, "/$1/{key}");
-  const names = [...new Set(searchParams.keys())].filter((name) => name !== "cursor").toSorted();
+  const names = [...new Set(searchParams.keys())].filter((name) => !OF_PAGES.includes(name)).toSorted();
   return names.length === 0 ? path : `${path}?${names.join("&")}`;
 };
 

@@ -1,12 +1,11 @@
 /** Visits every page that links lead to, takes its pictures, and says what is wrong with it. */
 import { join } from "node:path";
-import { COLOUR_RULES, DESKTOP, PHONE, Person, axeProblems, launchBrowser } from "./browser.ts";
+import { COLOUR_RULES, DESKTOP, PHONE, TABLET, Person, axeProblems, launchBrowser } from "./browser.ts";
 import { signIn } from "./http-client.ts";
 import { Frontier, PAGE_MAP, linksOf, placeOf } from "./places.ts";
 import type { StageFacts } from "./stage.ts";
 import type { Browser, CDPSession } from "playwright-core";
 
-const NARROW = 360;
 const BYTES_MAX = 150_000;
 const PER_PLACE = 3;
 /** Pages that no link leads to: after signing out, and errors. */
@@ -65,7 +64,7 @@ class Photographer {
     private readonly folder: string,
   ) {}
 
-  /** Visits a page in both schemes and three widths; its links. */
+  /** Visits a page in both schemes and five widths; its links. */
   async visit(target: string): Promise<readonly string[]> {
     const { page, problems } = this.person;
     const before = problems.length;
@@ -87,20 +86,20 @@ class Photographer {
     const { page } = this.person;
     const picture = (kind: string) =>
       page.screenshot({ path: join(this.folder, `${name}-${kind}.png`), fullPage: true, animations: "disabled" });
-    const found = [...(await axeProblems(page)), ...(await this.person.squeezed())];
+    const found = [...(await axeProblems(page)), ...(await this.person.misfits())];
     await picture("wide-light");
     await page.emulateMedia({ colorScheme: "dark" });
     found.push(...(await axeProblems(page, COLOUR_RULES)).map((problem) => `dark: ${problem}`));
     await picture("wide-dark");
+    await page.setViewportSize({ width: TABLET, height: 900 });
+    await picture("tablet-dark");
     await page.setViewportSize({ width: PHONE, height: 844 });
     await picture("phone-dark");
     await page.emulateMedia({ colorScheme: "light" });
     await picture("phone-light");
     found.push(...(await axeProblems(page)).map((problem) => `phone: ${problem}`));
-    await page.setViewportSize({ width: NARROW, height: 844 });
-    const overflow = await this.person.overflow();
-    if (overflow > 0) found.push(`${overflow} px wider than ${NARROW}`);
-    found.push(...(await this.person.squeezed()).map((problem) => `at ${NARROW} px: ${problem}`));
+    await page.setViewportSize({ width: TABLET, height: 900 });
+    await picture("tablet-light");
     return found;
   }
 }

@@ -130,7 +130,8 @@ const SECTIONS: ReadonlyArray<readonly [section: Section, title: string, path: s
   ["settings", "Settings", "/settings", "settings"],
 ];
 
-const HTMX_CONFIG = JSON.stringify({ includeIndicatorCSS: false });
+/** After filters have changed the URL, going back loads the page of that URL. */
+const HTMX_CONFIG = JSON.stringify({ includeIndicatorCSS: false, history: "reload" });
 
 /** The document around a page. */
 export const Frame = (props: FrameProps) => {

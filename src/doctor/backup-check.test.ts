@@ -94,6 +94,6 @@ test("a backup of today on another file system is right", () => {
   expect(check({ dataDir: "/proc" })).toEqual({
     check: "backup",
     state: "ok",
-    message: `2 in ${at("backups")}, the last from 2026-01-02T02:30:00.000Z, 9 hours ago.`,
+    message: `2 in ${at("backups")}, the last from 2026-01-02 02:30 UTC, 9 hours ago.`,
   });
 });

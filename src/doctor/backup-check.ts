@@ -1,6 +1,6 @@
 import { accessSync, constants, existsSync, readdirSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
-import { isoTime } from "../foundation/base/clock.ts";
+import { minuteText } from "../foundation/base/clock.ts";
 import { checksumProblem, describeDatabaseFileProblem, megabytes, roomIn } from "../foundation/db/backup.ts";
 import {
   backupsAmong,
@@ -84,7 +84,8 @@ export const checkBackups = (facts: BackupFacts): DoctorCheck => {
   if (lastMs === null)
     return backupCheck.warn(`${directory} has no backup yet. The service writes one within a minute of its start.`);
   const ageMs = nowMs - lastMs;
-  const found = `${stored.length} in ${directory}, the last from ${isoTime(lastMs)}, ${Math.floor(ageMs / HOUR_MS)} hours ago`;
+  const hours = Math.floor(ageMs / HOUR_MS);
+  const found = `${stored.length} in ${directory}, the last from ${minuteText(lastMs)}, ${hours === 1 ? "1 hour" : `${hours} hours`} ago`;
   if (ageMs > BACKUP_AGE_MS_MAX)
     return backupCheck.warn(
       `${found}. One is due every day: is the service running? Its log and /readyz say why one failed.`,

@@ -11,16 +11,16 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   blocklist: 60_830,
   bulk: 53_401,
   cli: 47_578,
-  dashboard: 154_221,
+  dashboard: 157_292,
   dmarc: 212_956,
-  doctor: 12_906,
-  foundation: 94_189,
+  doctor: 12_916,
+  foundation: 94_203,
   "main.ts": 132,
   notifications: 24_392,
   service: 34_251,
-  verify: 52_711,
+  verify: 52_936,
 };
-const FILES_MAX = 648;
+const FILES_MAX = 652;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

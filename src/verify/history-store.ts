@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, gt, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import type { KeyMode } from "../foundation/base/secrets.ts";
 import type { IdWindow } from "../foundation/base/walk.ts";
 import type { Db } from "../foundation/db/open.ts";
@@ -90,6 +90,22 @@ export class HistoryStore {
       (last, id) => (id !== undefined && (last === null || id > last) ? id : last),
       null,
     );
+  }
+
+  /** How many pass, counted up to `max`. */
+  count(owner: HistoryOwner, filters: LaneFilters, max: number): number {
+    return lanesOf(owner, filters).reduce((sum, lane) => {
+      if (sum >= max) return sum;
+      const found = this.db.orm
+        .select({ id: table.id })
+        .from(table)
+        .where(and(lane, matching(filters)));
+      const [counted] = this.db.orm
+        .select({ rows: count() })
+        .from(found.limit(max - sum).as("found"))
+        .all();
+      return sum + (counted?.rows ?? 0);
+    }, 0);
   }
 
   /**

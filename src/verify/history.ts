@@ -83,6 +83,15 @@ export class History {
     return this.store.beginning(owner, text.toLowerCase(), limit);
   }
 
+  /** How many pass, counted up to `max`; null where counting would look at rows that do not: with a text, a day, or two filters. */
+  count(owner: HistoryOwner, filters: HistoryFilters, max: number): number | null {
+    const { text, fromMs, beforeMs, keyId, verdict, subStatus, status } = filters;
+    const isOfKey = keyId !== undefined && (verdict ?? subStatus) !== undefined;
+    const isSlow = isOfKey || ((verdict ?? subStatus ?? keyId) !== undefined && status !== undefined);
+    if ((text ?? fromMs ?? beforeMs) !== undefined || isSlow) return null;
+    return this.store.count(owner, filters, max);
+  }
+
   /** Everything that passes the filters as CSV, the newest first. Formulas are defused. */
   async *csv(
     owner: HistoryOwner,

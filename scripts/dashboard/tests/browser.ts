@@ -5,8 +5,6 @@ import { axeProblems, COLOUR_RULES, launchBrowser, Person, type VisitOptions } f
 import type { HttpClient } from "../http-client.ts";
 import { facts, sessionOf, type UserName } from "./facts.ts";
 
-const NARROW = 360;
-
 let browser: Promise<Browser> | null = null;
 const sessions = new Map<UserName, Promise<HttpClient>>();
 const people: Person[] = [];
@@ -37,18 +35,13 @@ export const leave = async (): Promise<string[]> => {
   return left.flatMap(({ problems }) => problems);
 };
 
-/** What is wrong with the page that is open: for axe in both schemes, at 360 px, texts without room, and hostile texts that became markup. */
+/** What is wrong with the page that is open: for axe in both schemes, what does not fit into a window, and hostile texts that became markup. */
 export const problemsOf = async (person: Person, target: string): Promise<string[]> => {
   const { page } = person;
-  const light = [...(await axeProblems(page)), ...(await person.squeezed())];
+  const light = [...(await axeProblems(page)), ...(await person.misfits())];
   await page.emulateMedia({ colorScheme: "dark" });
   const dark = (await axeProblems(page, COLOUR_RULES)).map((problem) => `dark: ${problem}`);
-  await page.setViewportSize({ width: NARROW, height: 800 });
-  const overflow = await person.overflow();
-  const narrow = overflow > 0 ? [`${overflow} px wider than ${NARROW}`] : [];
-  narrow.push(...(await person.squeezed()).map((problem) => `at ${NARROW} px: ${problem}`));
   const injected = await person.injected();
   await page.emulateMedia({ colorScheme: "light" });
-  await page.setViewportSize({ width: 1280, height: 900 });
-  return [...light, ...dark, ...narrow, ...injected].map((problem) => `${target}: ${problem}`);
+  return [...light, ...dark, ...injected].map((problem) => `${target}: ${problem}`);
 };

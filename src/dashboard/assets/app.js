@@ -14,13 +14,15 @@
     if (!zone || document.documentElement.dataset.zone !== "UTC" || zone === "UTC") return;
     for (const time of all("time[data-style]", root)) {
       const at = new Date(time.dateTime);
-      const year = at.getFullYear() === new Date().getFullYear() ? "" : `, ${at.getFullYear()}`;
-      const day = `${MONTHS[at.getMonth()]} ${at.getDate()}${year}`;
+      const year = at.getFullYear() === new Date().getFullYear() ? "" : ` ${at.getFullYear()}`;
+      const day = `${at.getDate()} ${MONTHS[at.getMonth()]}${year}`;
       const clock = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
       const isRelative = time.dataset.style === "relative" && /ago|^in /.test(time.textContent);
       const texts = { relative: isRelative ? time.textContent : day, full: `${day}, ${clock}`, day, clock };
       time.textContent = texts[time.dataset.style];
-      time.title = at.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "long" });
+      const digits = (number) => String(number).padStart(2, "0");
+      const date = [at.getFullYear(), digits(at.getMonth() + 1), digits(at.getDate())].join("-");
+      time.title = `${date} ${at.toLocaleTimeString("en-GB", { timeStyle: "long" })}`;
     }
   };
 
@@ -31,7 +33,7 @@
     if (value >= 1e6) return `${+(value / 1e6).toFixed(1)}M`;
     return value >= 1e4 ? `${+(value / 1e3).toFixed(1)}k` : grouped.format(value);
   };
-  const dayLabel = (day) => `${MONTHS[Number(day.slice(5, 7)) - 1]} ${Number(day.slice(8))}`;
+  const dayLabel = (day) => `${Number(day.slice(8))} ${MONTHS[Number(day.slice(5, 7)) - 1]}`;
   const isWeekend = (day) => [0, 6].includes(new Date(`${day}T00:00:00Z`).getUTCDay());
 
   const DAY_PIXELS_MIN = 4;
@@ -171,7 +173,7 @@
 
   // ── Copy buttons
   const enable = (root = document) => {
-    for (const button of all("button[data-copy], button[data-pause]", root)) button.hidden = false;
+    for (const button of all("button[data-copy], button[data-pause], button[data-print]", root)) button.hidden = false;
   };
 
   const copy = async (button) => {
@@ -203,7 +205,9 @@
 
   document.addEventListener("htmx:before:request", (event) => {
     const part = event.target.closest?.("[data-live]");
-    if (part && (document.hidden || part.hasAttribute("data-paused"))) event.preventDefault();
+    // An open menu stays under the hand.
+    if (part && (document.hidden || part.hasAttribute("data-paused") || part.querySelector(".row-menu[open]")))
+      event.preventDefault();
   });
   document.addEventListener("htmx:after:swap", () => {
     enable();
@@ -211,11 +215,40 @@
     showCharts();
   });
 
+  // ── Menus of rows: one is open at a time, until a click elsewhere or Escape
+  const closeMenus = (except) => {
+    for (const menu of all(".row-menu[open]")) if (menu !== except) menu.open = false;
+  };
+  document.addEventListener("click", (event) => closeMenus(event.target.closest?.(".row-menu")));
+  document.addEventListener("keydown", (event) => {
+    const menu = event.key === "Escape" ? document.activeElement?.closest(".row-menu[open]") : null;
+    if (!menu) return;
+    menu.open = false;
+    menu.querySelector("summary").focus();
+  });
+
+  // ── Texts that are cut are whole on hover
+  document.addEventListener("mouseover", (event) => {
+    const cut = event.target.closest?.("td .cut, td .second");
+    if (cut && !cut.title && cut.scrollWidth > cut.clientWidth) cut.title = cut.textContent.trim();
+  });
+
+  // ── Printing: with everything that is folded, and by a button
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...all("main details:not([open], .row-menu)")];
+    for (const part of folded) part.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const part of folded) part.open = false;
+  });
+
   // ── Clicks
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("button");
     if (button?.dataset.copy !== undefined) void copy(button);
     if (button?.dataset.pause !== undefined) togglePause(button);
+    if (button?.dataset.print !== undefined) print();
   });
 
   // ── Choices that submit their form, and boxes that tick all others

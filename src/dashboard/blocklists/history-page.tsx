@@ -6,11 +6,11 @@ import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Filters, SelectField } from "../components/form.tsx";
 import { ButtonLink, DownloadLink, withParameters, Badge, type Kind } from "../components/inline.tsx";
 import { Mono } from "../components/copy.tsx";
-import { Pager, Table } from "../components/table.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Table } from "../components/table.tsx";
 import { Time, countText } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 
-export const CHECKS_PER_PAGE = 50;
 const PAGES_MAX = 10_000;
 
 export const historyQuery = z.object({
@@ -18,6 +18,7 @@ export const historyQuery = z.object({
   trigger: z.enum(["scheduled", "manual"]).optional(),
   changes: z.enum(["yes"]).optional(),
   cursor: z.coerce.number().int().min(1).max(PAGES_MAX).default(1),
+  rows: rowsParameter,
 });
 export type HistoryQuery = z.output<typeof historyQuery>;
 
@@ -70,11 +71,12 @@ export const HistoryPage = (props: HistoryPageProps) => {
           <Checks {...props} />
         )}
         <Pager
-          next={query.cursor * CHECKS_PER_PAGE < page.total ? String(query.cursor + 1) : null}
-          isLater={query.cursor > 1}
-        >
-          {countText(page.total, "check")}
-        </Pager>
+          next={query.cursor * query.rows < page.total ? String(query.cursor + 1) : null}
+          shown={page.checks.length}
+          first={(query.cursor - 1) * query.rows + 1}
+          total={page.total}
+          rows={query.rows}
+        />
       </Panel>
     </>
   );
@@ -118,13 +120,12 @@ const HistoryFilters = ({ path, query }: { readonly path: string; readonly query
 const Checks = ({ page: { checks }, names }: HistoryPageProps) => (
   <Table
     caption="Checks, the newest first"
-    isStacked
     columns={[
       { title: "When" },
       { title: "Result" },
       { title: "Change" },
-      { title: "Lists", isWide: true },
-      { title: "What they returned" },
+      { title: "Lists" },
+      { title: "What they returned", isText: true },
     ]}
     rows={checks.map((check) => ({
       key: check.id,

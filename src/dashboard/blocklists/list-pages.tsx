@@ -77,12 +77,12 @@ const ListsPage = ({ statuses }: { readonly statuses: readonly ListStatus[] }) =
           caption="Lists in use, those with trouble first"
           columns={[
             { title: "State" },
-            { title: "List" },
-            { title: "Finds", isWide: true },
+            { title: "List", isMain: true },
+            { title: "Finds" },
             { title: "Severity" },
-            { title: "Queries today", align: "end", isWide: true },
+            { title: "Queries today", align: "end" },
             { title: "Your targets on it", align: "end" },
-            { title: "Tested", isWide: true },
+            { title: "Tested" },
           ]}
           rows={used.map((status) => ({ key: status.list.id, cells: usedCells(status) }))}
         />
@@ -332,7 +332,7 @@ const Codes = ({ status: { list } }: { readonly status: ListStatus }) => {
     <Panel title="What it can say" isFlush>
       <Table
         caption="The listings of this list"
-        columns={[{ title: "Listing" }, { title: "Severity" }, { title: "Meaning" }]}
+        columns={[{ title: "Listing" }, { title: "Severity" }, { title: "Meaning", isText: true }]}
         rows={byListing.flatMap((codes) => {
           const [first] = codes;
           if (first === undefined) return [];
@@ -353,8 +353,7 @@ const TargetsOnIt = ({ status: { list }, targets, total }: ListPageProps) => (
     ) : (
       <Table
         caption="Targets on this list, the worst first"
-        isStacked
-        columns={[{ title: "State" }, { title: "Target" }, { title: "Label" }]}
+        columns={[{ title: "State" }, { title: "Target", isMain: true }, { title: "Label" }]}
         rows={targets.map((row) => ({
           key: row.id,
           cells: [

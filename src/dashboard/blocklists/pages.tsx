@@ -15,7 +15,7 @@ import { csvLine } from "../../foundation/http/csv.ts";
 import { countText } from "../components/figures.tsx";
 import { formAction, page, listOf } from "../page.ts";
 import { type Viewer, redirectTo } from "../visit.ts";
-import { TARGETS_PER_PAGE, TargetsPage, type TargetsQuery, targetsQuery } from "./targets-page.tsx";
+import { TargetsPage, type TargetsQuery, targetsQuery } from "./targets-page.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { ButtonLink } from "../components/inline.tsx";
 import { PageHead, Panel } from "../components/panel.tsx";
@@ -70,8 +70,8 @@ const CSV_COLUMNS = [
 const tablePages = (useCases: BlocklistUseCases) => [
   page({ path: "/blocklists", query: targetsQuery }, async ({ viewer, query }) => {
     const { table } = useCases;
-    const { cursor, ...filters } = filtersOf(useCases, viewer, query);
-    const shown = await table.page(viewer.caller, { ...filters, page: cursor, perPage: TARGETS_PER_PAGE });
+    const { cursor, rows: perPage, ...filters } = filtersOf(useCases, viewer, query);
+    const shown = await table.page(viewer.caller, { ...filters, page: cursor, perPage });
     const listings = useCases.targets.listingsOf(shown.targets, viewer.mode);
     const targets = shown.targets.map((row) => ({ row, listings: listings.get(row.id) ?? [] }));
     const lists = listsIn(useCases, viewer);
@@ -93,7 +93,7 @@ const tablePages = (useCases: BlocklistUseCases) => [
   }),
 
   page({ path: "/blocklists/export.csv", query: targetsQuery }, ({ request, viewer, query }) => {
-    const { cursor: _, ...filters } = filtersOf(useCases, viewer, query);
+    const { cursor: _, rows: __, ...filters } = filtersOf(useCases, viewer, query);
     const rows = async function* (): AsyncGenerator<string> {
       yield csvLine(CSV_COLUMNS);
       for await (const portion of useCases.table.all(viewer.caller, filters, ROWS_AT_ONCE)) {

@@ -7,7 +7,7 @@ import type { TargetRow } from "../../blocklist/store.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
 import { formAction, page } from "../page.ts";
 import { type View, type Viewer, redirectTo } from "../visit.ts";
-import { CHECKS_PER_PAGE, HistoryPage, type HistoryQuery, historyQuery } from "./history-page.tsx";
+import { HistoryPage, type HistoryQuery, historyQuery } from "./history-page.tsx";
 import { MUTE_DAYS } from "./target-panels.tsx";
 import { settingsFields, type BlocklistUseCases, namesIn } from "./common.tsx";
 import { TargetPage } from "./target-page.tsx";
@@ -65,7 +65,7 @@ const filterOf = ({ status, trigger, changes }: HistoryQuery) => ({
 const historyPages = ({ targets, history, catalogue }: BlocklistUseCases) => [
   page({ path: "/blocklists/:id/history", params, query: historyQuery }, ({ viewer, params: { id }, query }) => {
     const target = targets.find(viewer.caller, id);
-    const shown = history.page(id, filterOf(query), { page: query.cursor, perPage: CHECKS_PER_PAGE });
+    const shown = history.page(id, filterOf(query), { page: query.cursor, perPage: query.rows });
     const names = namesIn(catalogue, target.mode);
     return {
       title: `Checks of ${target.value}`,

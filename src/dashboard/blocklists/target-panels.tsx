@@ -193,7 +193,7 @@ export const ChangesPanel = ({
     ) : (
       <Table
         caption="Changes, the newest first"
-        columns={[{ title: "When" }, { title: "What" }, { title: "Notified" }]}
+        columns={[{ title: "When" }, { title: "What", isText: true }, { title: "Notified" }]}
         rows={changes.map((change, at) => ({
           key: at,
           cells: [
@@ -257,9 +257,9 @@ export const MembersPanel = ({ members }: { readonly members: readonly TargetRow
           caption="Addresses of the range, the worst first"
           columns={[
             { title: "State" },
-            { title: "Address" },
+            { title: "Address", isMain: true },
             { title: "Listed on" },
-            { title: "Checked", isWide: true },
+            { title: "Checked" },
           ]}
           rows={sorted.slice(0, MEMBERS_SHOWN_MAX).map((row) => ({
             key: row.id,

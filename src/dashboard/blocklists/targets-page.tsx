@@ -8,7 +8,9 @@ import { Button, CheckField, Field, Filters, PostForm, SelectField } from "../co
 import { ButtonLink, DownloadLink, Link, withParameters } from "../components/inline.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Empty, Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
-import { Pager, Table, type TableRow } from "../components/table.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
+import type { RowMenuProps } from "../components/row-menu.tsx";
+import { Table, type TableRow } from "../components/table.tsx";
 import { Time, countText, Num, numberText } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 import { Discover } from "./new-pages.tsx";
@@ -16,7 +18,6 @@ import { SEVERITY_OPTIONS, STATE_WORDS, StateBadge } from "./common.tsx";
 
 const TEXT_CHARACTERS_MAX = 320;
 const PAGES_MAX = 10_000;
-export const TARGETS_PER_PAGE = 50;
 
 /** The query of the table. `cursor` is the number of the page. */
 export const targetsQuery = z.object({
@@ -27,6 +28,7 @@ export const targetsQuery = z.object({
   q: z.string().trim().min(1).max(TEXT_CHARACTERS_MAX).optional(),
   sort: z.enum(TARGET_ORDERS).default("worst"),
   cursor: z.coerce.number().int().min(1).max(PAGES_MAX).default(1),
+  rows: rowsParameter,
 });
 export type TargetsQuery = z.output<typeof targetsQuery>;
 
@@ -79,11 +81,12 @@ export const TargetsPage = (props: TargetsPageProps) => {
           <Targets {...props} />
         )}
         <Pager
-          next={query.cursor * TARGETS_PER_PAGE < total ? String(query.cursor + 1) : null}
-          isLater={query.cursor > 1}
-        >
-          {shownText(props)}
-        </Pager>
+          next={query.cursor * query.rows < total ? String(query.cursor + 1) : null}
+          shown={props.targets.length}
+          first={(query.cursor - 1) * query.rows + 1}
+          total={total}
+          rows={query.rows}
+        />
       </Panel>
     </>
   );
@@ -116,12 +119,6 @@ const Figures = ({ total, clean, listed, unknown, pending, paused, worst }: Targ
   </Stats>
 );
 
-const shownText = ({ query, total }: TargetsPageProps): string => {
-  const from = (query.cursor - 1) * TARGETS_PER_PAGE;
-  if (from >= total) return countText(total, "target");
-  return `${numberText(from + 1)} to ${numberText(Math.min(total, from + TARGETS_PER_PAGE))} of ${countText(total, "target")}`;
-};
-
 const ANY = ["", "Any"] as const;
 
 const TargetFilters = ({ query, labels, lists }: TargetsPageProps) => (
@@ -153,7 +150,8 @@ const TargetFilters = ({ query, labels, lists }: TargetsPageProps) => (
 );
 
 const Targets = ({ targets, query }: TargetsPageProps) => {
-  const { url } = usePage();
+  const { url, may } = usePage();
+  const isOwner = may("/blocklists/new");
   const back = withParameters(url, {}).split("?")[1] ?? "";
   return (
     <>
@@ -174,27 +172,25 @@ const Targets = ({ targets, query }: TargetsPageProps) => {
         ))}
         <DownloadLink href={`/blocklists/export.csv${back === "" ? "" : `?${back}`}`}>CSV</DownloadLink>
       </PostForm>
-      <div class="targets">
-        <Table
-          caption="Targets, the worst first"
-          sort={query.sort}
-          columns={[
-            { title: "Choose", isTitleHidden: true },
-            { title: "State", sort: "worst" },
-            { title: "Target", sort: "name" },
-            { title: "Listed on" },
-            { title: "Label", sort: "label", isWide: true },
-            { title: "Checked", sort: "checked", isWide: true },
-            { title: "Next check", sort: "next", isWide: true },
-          ]}
-          rows={targets.map(rowOf)}
-        />
-      </div>
+      <Table
+        caption="Targets, the worst first"
+        sort={query.sort}
+        columns={[
+          { title: "Choose", isTitleHidden: true },
+          { title: "State", sort: "worst" },
+          { title: "Target", sort: "name", isMain: true },
+          { title: "Listed on", isText: true },
+          { title: "Label", sort: "label" },
+          { title: "Checked", sort: "checked" },
+          { title: "Next check", sort: "next" },
+        ]}
+        rows={targets.map((target) => rowOf(target, isOwner))}
+      />
     </>
   );
 };
 
-const rowOf = ({ row, listings }: ShownTarget): TableRow => ({
+const rowOf = ({ row, listings }: ShownTarget, isOwner: boolean): TableRow => ({
   key: row.id,
   cells: [
     <CheckField key="id" name="ids" value={row.id} label={`Choose ${row.value}`} form={BULK_FORM} isLabelHidden />,
@@ -204,6 +200,22 @@ const rowOf = ({ row, listings }: ShownTarget): TableRow => ({
     row.label ?? "",
     row.lastCheckedAtMs === null ? <span class="soft">never</span> : <Time atMs={row.lastCheckedAtMs} />,
     row.monitoringEnabled ? <Time atMs={row.nextCheckAtMs} /> : <span class="soft">paused</span>,
+  ],
+  menu: menuOf(row, isOwner),
+});
+
+/** Owners pause and delete, as with the chosen targets. */
+const menuOf = ({ id, value, monitoringEnabled }: TargetRow, isOwner: boolean): RowMenuProps => ({
+  about: value,
+  copy: { text: value, label: "Copy the target" },
+  acts: [
+    { text: "Check now", icon: "refresh-cw", action: `/blocklists/${id}/check` },
+    monitoringEnabled
+      ? { text: "Pause", icon: "pause", action: `/blocklists/${id}/monitoring`, fields: { is: "no" } }
+      : { text: "Resume", icon: "play", action: `/blocklists/${id}/monitoring`, fields: { is: "yes" } },
+    ...(isOwner
+      ? [{ text: "Delete …", icon: "trash-2", action: BULK, fields: { ids: id, act: "delete" } } as const]
+      : []),
   ],
 });
 

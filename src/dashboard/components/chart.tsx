@@ -1,4 +1,4 @@
-import { numberText } from "./figures.tsx";
+import { Day, numberText } from "./figures.tsx";
 
 /** What a series means; it decides the colour. */
 export type SeriesKind = "ok" | "warn" | "bad" | "unknown" | "info";
@@ -64,7 +64,9 @@ const FiguresTable = ({ caption, days, series, markers = [] }: ChartProps) => (
       <tbody>
         {days.map((day, at) => (
           <tr key={day}>
-            <th scope="row">{day}</th>
+            <th scope="row">
+              <Day day={day} />
+            </th>
             {series.map(({ title, values }) => (
               <td key={title} class="end">
                 {values[at] === null || values[at] === undefined ? "no data" : numberText(values[at])}

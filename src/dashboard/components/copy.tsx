@@ -11,12 +11,27 @@ export const middleCut = (text: string, charactersMax = CHARACTERS_MAX): string 
   return `${characters.slice(0, charactersMax - end - 1).join("")}…${characters.slice(-end).join("")}`;
 };
 
-/** An address, a name or a code; cut in the middle when it is long, whole on hover. */
-export const Mono = ({ text, charactersMax }: { readonly text: string; readonly charactersMax?: number }) => {
-  const shown = middleCut(text, charactersMax);
+/** A longer text may be cut by the room that it has, so that it is whole on hover. */
+const SHORT_CHARACTERS = 20;
+/** An address that is longer may lose the end of each of its parts, instead of its whole domain. */
+const ADDRESS_CHARACTERS = 44;
+
+/** An address, a name or a code on one line. Where it has too little room it ends with "…". `title`: what stands there on hover. */
+export const Mono = ({ text, title }: { readonly text: string; readonly title?: string }) => {
+  const at = text.length > ADDRESS_CHARACTERS ? text.lastIndexOf("@") : 0;
   return (
-    <span class="mono" title={shown === text ? undefined : text}>
-      {shown}
+    <span
+      class={at > 0 ? "mono cut parts" : "mono cut"}
+      title={title ?? (text.length > SHORT_CHARACTERS ? text : undefined)}
+    >
+      {at > 0 ? (
+        <>
+          <span class="cut">{text.slice(0, at)}</span>
+          <span class="cut">{text.slice(at)}</span>
+        </>
+      ) : (
+        text
+      )}
     </span>
   );
 };
@@ -30,9 +45,9 @@ export const CopyButton = ({ text, label = "Copy" }: { readonly text: string; re
 );
 
 /** A text that is meant to be copied in one line, with its button. */
-export const Copyable = ({ text, charactersMax }: { readonly text: string; readonly charactersMax?: number }) => (
+export const Copyable = ({ text }: { readonly text: string }) => (
   <span class="copyable">
-    <Mono text={text} {...(charactersMax === undefined ? {} : { charactersMax })} />
+    <Mono text={text} />
     <button type="button" class="copy" data-copy={text} title="Copy" hidden>
       <Icon name="copy" />
       <span class="unseen">Copy {middleCut(text)}</span>

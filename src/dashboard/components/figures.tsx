@@ -46,29 +46,32 @@ export const formatted = (atMs: number, timeZone: string, options: Intl.DateTime
   return formatter.format(atMs);
 };
 
-/** "Nov 22" or, in another year, "Nov 22, 2025". */
+/** "Sep", where the language of the formatter says "Sept". */
+const MONTH_CHARACTERS = 3;
+
+/** "22 Nov" or, in another year, "22 Nov 2025". */
 const dateText = (atMs: number, nowMs: number, timeZone: string): string => {
   const year = (ms: number) => formatted(ms, timeZone, { year: "numeric" });
   const day = formatted(atMs, timeZone, { day: "numeric" });
-  const month = formatted(atMs, timeZone, { month: "short" });
-  return year(atMs) === year(nowMs) ? `${month} ${day}` : `${month} ${day}, ${year(atMs)}`;
+  const month = formatted(atMs, timeZone, { month: "short" }).slice(0, MONTH_CHARACTERS);
+  return year(atMs) === year(nowMs) ? `${day} ${month}` : `${day} ${month} ${year(atMs)}`;
 };
 
 const clockText = (atMs: number, timeZone: string): string =>
   formatted(atMs, timeZone, { hour: "2-digit", minute: "2-digit", hour12: false });
 
-/** The exact time, with seconds and zone: what a hover shows. */
+/** The exact time in ISO 8601 order, with seconds and zone, "2026-11-22 18:30:12 CET": what a hover shows. */
 export const exactText = (atMs: number, timeZone: string): string =>
   formatted(atMs, timeZone, {
     year: "numeric",
-    month: "short",
-    day: "numeric",
+    month: "2-digit",
+    day: "2-digit",
     hour: "2-digit",
     minute: "2-digit",
     second: "2-digit",
     hour12: false,
     timeZoneName: "short",
-  });
+  }).replace(/^(\d+)\/(\d+)\/(\d+), /, "$3-$2-$1 ");
 
 export interface TimeProps {
   readonly atMs: number;
@@ -91,6 +94,16 @@ export const Time = ({ atMs, style = "relative" }: TimeProps) => {
   return (
     <time dateTime={new Date(atMs).toISOString()} title={exactText(atMs, timeZone)} data-style={style}>
       {texts[style]()}
+    </time>
+  );
+};
+
+/** A day of the calendar, `YYYY-MM-DD`, which has no time zone. */
+export const Day = ({ day }: { readonly day: string }) => {
+  const { nowMs } = usePage();
+  return (
+    <time dateTime={day} title={day}>
+      {dateText(Date.parse(day), nowMs, "UTC")}
     </time>
   );
 };

@@ -271,10 +271,30 @@ export const CheckField = ({ name, label, value = "on", isChecked, isImmediate, 
   );
 };
 
-/** Fields and a button in one row: filters above a table. They become a column on phones. */
-export const Filters = ({ action, children }: { readonly action: string; readonly children: ComponentChildren }) => (
-  <GetForm action={action} class="filters">
-    {children}
-    <Button icon="search">Filter</Button>
-  </GetForm>
-);
+/** How long somebody stops typing before filters apply. */
+const TYPED_MS = 500;
+
+/**
+ * Fields and a button in one row: filters above a table. Where scripts run, they apply when a choice changes or somebody stops
+ * typing, and the rest of the page follows in place.
+ */
+export const Filters = ({ action, children }: { readonly action: string; readonly children: ComponentChildren }) => {
+  const { href, url } = usePage();
+  const rows = new URLSearchParams(url.split("?")[1] ?? "").get("rows");
+  const path = href(action);
+  const apply = {
+    "hx-get": path,
+    "hx-trigger": `submit, input delay:${TYPED_MS}ms`,
+    "hx-target": "main",
+    "hx-select": "main",
+    "hx-swap": "outerMorph",
+    "hx-push-url": "true",
+  };
+  return (
+    <form method="get" action={path} class="filters" {...apply}>
+      {children}
+      {rows !== null && <input type="hidden" name="rows" value={rows} />}
+      <Button icon="search">Filter</Button>
+    </form>
+  );
+};

@@ -17,6 +17,7 @@ import circleSvg from "lucide-static/icons/circle.svg" with { type: "text" };
 import clockSvg from "lucide-static/icons/clock.svg" with { type: "text" };
 import copySvg from "lucide-static/icons/copy.svg" with { type: "text" };
 import downloadSvg from "lucide-static/icons/download.svg" with { type: "text" };
+import ellipsisSvg from "lucide-static/icons/ellipsis.svg" with { type: "text" };
 import externalLinkSvg from "lucide-static/icons/external-link.svg" with { type: "text" };
 import eyeSvg from "lucide-static/icons/eye.svg" with { type: "text" };
 import fileTextSvg from "lucide-static/icons/file-text.svg" with { type: "text" };
@@ -36,6 +37,7 @@ import pauseSvg from "lucide-static/icons/pause.svg" with { type: "text" };
 import pencilSvg from "lucide-static/icons/pencil.svg" with { type: "text" };
 import playSvg from "lucide-static/icons/play.svg" with { type: "text" };
 import plusSvg from "lucide-static/icons/plus.svg" with { type: "text" };
+import printerSvg from "lucide-static/icons/printer.svg" with { type: "text" };
 import refreshCwSvg from "lucide-static/icons/refresh-cw.svg" with { type: "text" };
 import searchSvg from "lucide-static/icons/search.svg" with { type: "text" };
 import serverSvg from "lucide-static/icons/server.svg" with { type: "text" };
@@ -73,6 +75,7 @@ const FILES = {
   clock: clockSvg,
   copy: copySvg,
   download: downloadSvg,
+  ellipsis: ellipsisSvg,
   "external-link": externalLinkSvg,
   eye: eyeSvg,
   "file-text": fileTextSvg,
@@ -92,6 +95,7 @@ const FILES = {
   pencil: pencilSvg,
   play: playSvg,
   plus: plusSvg,
+  printer: printerSvg,
   "refresh-cw": refreshCwSvg,
   search: searchSvg,
   server: serverSvg,
@@ -199,10 +203,14 @@ export const ButtonLink = ({ kind = "plain", icon, href, children, title }: Butt
   );
 };
 
-/** The parameters of a page's URL, for links that change one of them. */
+/** What belongs to the `cursor` of a page of a table: where the page begins, and the pages before it. */
+const OF_CURSOR = ["first", "trail"];
+
+/** The parameters of a page's URL, for links that change one of them. Without its cursor it is the first page of a table. */
 export const withParameters = (url: string, changes: Readonly<Record<string, string | null>>): string => {
   const [path = "/", query = ""] = url.split("?");
   const parameters = new URLSearchParams(query);
+  if (changes.cursor === null) for (const name of OF_CURSOR) parameters.delete(name);
   for (const [name, value] of Object.entries(changes))
     if (value === null) parameters.delete(name);
     else parameters.set(name, value);

@@ -1,14 +1,17 @@
 import type { ComponentChildren } from "preact";
 import { usePage } from "../visit.ts";
 import { withParameters, Icon } from "./inline.tsx";
+import { RowMenu, type RowMenuProps } from "./row-menu.tsx";
 
 export interface Column {
   readonly title: ComponentChildren;
   /** Numbers are aligned at the end. */
   readonly align?: "start" | "end";
   readonly isMono?: boolean;
-  /** Not needed on a phone. */
-  readonly isWide?: boolean;
+  /** The column takes the room that the others leave, cuts what is longer, and heads stacked rows. Default: the first one with a title heads them. */
+  readonly isMain?: boolean;
+  /** Sentences: they take several lines. All others have one. */
+  readonly isText?: boolean;
   /** The value of `?sort=` that orders by this column. */
   readonly sort?: string;
   /** The title is for screen readers only. */
@@ -19,6 +22,8 @@ export interface TableRow {
   readonly key: string | number;
   readonly cells: readonly ComponentChildren[];
   readonly isMarked?: boolean;
+  /** What can be done with the row. */
+  readonly menu?: RowMenuProps;
 }
 
 interface TableProps {
@@ -28,50 +33,100 @@ interface TableProps {
   readonly rows: readonly TableRow[];
   /** The value of `?sort=` in force. */
   readonly sort?: string;
-  /** On phones a row becomes a block, its first cell on a line of its own. For tables without sorting. */
-  readonly isStacked?: boolean;
+  /** Somebody's own table, with any number of columns: it scrolls instead of being stacked. */
+  readonly isScrolled?: boolean;
 }
 
-const classOf = ({ align, isMono, isWide }: Column): string | undefined =>
-  [align === "end" && "end", isMono === true && "mono", isWide === true && "wide-only"].filter(Boolean).join(" ") ||
-  undefined;
+/** Tables with at most these columns fit into every window. */
+const COLUMNS_ALWAYS = 2;
+/** Tables with at most these fit into a panel beside another one. */
+const COLUMNS_BESIDE = 4;
+/** Tables with at least these have narrow columns. */
+const COLUMNS_DENSE = 6;
 
-/** A table. On phones it scrolls inside its panel, without the columns that are not needed there, or is stacked. */
-export const Table = ({ caption, columns, rows, sort, isStacked = false }: TableProps) => (
-  <section class={isStacked ? "scroll stacked" : "scroll"} tabIndex={0} aria-label={caption}>
-    <table>
-      <caption class="unseen">{caption}</caption>
-      <thead>
-        <tr>
-          {columns.map((column, at) => (
-            <th key={at} scope="col" class={classOf(column)} aria-sort={ariaSort(column, sort)}>
-              <ColumnTitle {...column} isSorted={column.sort !== undefined && column.sort === sort} />
-            </th>
-          ))}
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(({ key, cells, isMarked }) => (
-          <tr key={key} class={isMarked === true ? "marked" : undefined}>
-            {cells.map((cell, at) => (
-              <td
-                key={at}
-                class={columns[at] && classOf(columns[at])}
-                data-title={isStacked ? titleOf(columns[at]) : null}
-              >
-                {cell}
-              </td>
+const frameClass = (columns: readonly Column[], isScrolled: boolean): string => {
+  if (isScrolled) return "scroll";
+  if (columns.length <= COLUMNS_ALWAYS) return "table";
+  const names = [
+    "table stacks",
+    columns.length <= COLUMNS_BESIDE && "few",
+    columns.length >= COLUMNS_DENSE && "dense",
+    columns.some(({ sort }) => sort !== undefined) && "sorts",
+  ];
+  return names.filter(Boolean).join(" ");
+};
+
+const classesOf = (columns: readonly Column[]): ReadonlyArray<string | undefined> => {
+  const chosen = columns.findIndex(({ isMain }) => isMain === true);
+  const head = chosen === -1 ? columns.findIndex(({ isTitleHidden }) => isTitleHidden !== true) : chosen;
+  return columns.map(({ align, isMono, isText, isTitleHidden }, at) => {
+    const names = [
+      at === head && "head",
+      at === chosen && "main",
+      align === "end" && "end",
+      isMono === true && "mono",
+      isText === true && "text",
+      isTitleHidden === true && at < head && "before",
+    ].filter(Boolean);
+    return names.length === 0 ? undefined : names.join(" ");
+  });
+};
+
+/**
+ * A table. Where it has too little room, each row becomes a block: its main cell, then the others with their titles. No column is ever
+ * hidden.
+ */
+export const Table = ({ caption, columns: given, rows, sort, isScrolled = false }: TableProps) => {
+  const hasMenu = rows.some(({ menu }) => menu !== undefined);
+  const columns: readonly Column[] = hasMenu ? [...given, { title: "More", isTitleHidden: true }] : given;
+  const classes = classesOf(columns);
+  const titles = columns.map((column, at) => titleBeside(column, classes[at]));
+  const scrolled = isScrolled ? ({ role: "region", tabIndex: 0, "aria-label": caption } as const) : {};
+  return (
+    <div class={frameClass(columns, isScrolled)} {...scrolled}>
+      <table>
+        <caption class="unseen">{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map((column, at) => (
+              <th key={at} scope="col" class={classes[at]} aria-sort={ariaSort(column, sort)}>
+                <ColumnTitle {...column} isSorted={column.sort !== undefined && column.sort === sort} />
+              </th>
             ))}
           </tr>
-        ))}
-      </tbody>
-    </table>
-  </section>
-);
+        </thead>
+        <tbody>
+          {rows.map(({ key, cells, isMarked, menu }) => (
+            <tr key={key} class={isMarked === true ? "marked" : undefined}>
+              {cells.map((cell, at) => (
+                <td key={at} class={classes[at]} data-title={titles[at]}>
+                  {columns[at]?.isText === true ? cell : onOneLine(cell)}
+                </td>
+              ))}
+              {hasMenu && <td class="menu">{menu !== undefined && <RowMenu {...menu} />}</td>}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+};
 
-/** What a number is, beside it on phones. */
-const titleOf = (column: Column | undefined): string | null =>
-  column?.align === "end" && typeof column.title === "string" ? column.title : null;
+/** A shorter text is never cut. */
+const SHORT_CHARACTERS = 20;
+
+const onOneLine = (cell: ComponentChildren): ComponentChildren =>
+  typeof cell === "string" && cell.length > SHORT_CHARACTERS ? (
+    <span class="cut" title={cell}>
+      {cell}
+    </span>
+  ) : (
+    cell
+  );
+
+/** What a cell is, beside it where rows are stacked. */
+const titleBeside = ({ title, isTitleHidden }: Column, name: string | undefined): string | undefined =>
+  isTitleHidden === true || name?.startsWith("head") === true || typeof title !== "string" ? undefined : title;
 
 const ariaSort = ({ sort }: Column, current: string | undefined): "descending" | undefined =>
   sort !== undefined && sort === current ? "descending" : undefined;
@@ -85,36 +140,5 @@ const ColumnTitle = ({ title, sort, isSorted, isTitleHidden }: Column & { readon
       {title}
       {isSorted && <Icon name="chevron-right" />}
     </a>
-  );
-};
-
-interface PagerProps {
-  /** The cursor of the next page; null on the last one. */
-  readonly next: string | null;
-  /** Whether this is a later page. */
-  readonly isLater: boolean;
-  readonly children?: ComponentChildren;
-}
-
-/** Leads to the next page of a list, and back to the first. */
-export const Pager = ({ next, isLater, children }: PagerProps) => {
-  const { url } = usePage();
-  if (next === null && !isLater && children === undefined) return null;
-  return (
-    <div class="pager">
-      <div class="soft small">{children}</div>
-      <div class="actions">
-        {isLater && (
-          <a class="button" href={withParameters(url, { cursor: null })}>
-            First page
-          </a>
-        )}
-        {next !== null && (
-          <a class="button" rel="next" href={withParameters(url, { cursor: next })}>
-            Next page
-          </a>
-        )}
-      </div>
-    </div>
   );
 };

@@ -7,7 +7,8 @@ import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { Empty, Panel } from "../components/panel.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { ButtonLink, Badge } from "../components/inline.tsx";
-import { Pager, Table } from "../components/table.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Table } from "../components/table.tsx";
 import { Time } from "../components/figures.tsx";
 import { formAction, page, type PageRoute } from "../page.ts";
 import { redirectToPath } from "../visit.ts";
@@ -16,35 +17,36 @@ import { domainParameters, OpenAlerts } from "./domain-page.tsx";
 import { DomainHead } from "./domain-head.tsx";
 import type { DmarcPageUseCases } from "./use-cases.ts";
 
-const AT_ONCE = 50;
-
-const query = z.object({ cursor: z.string().refine(isId).optional() });
+const query = z.object({ cursor: z.string().refine(isId).optional(), rows: rowsParameter });
 
 /** The alerts of a domain: open ones, everything that was raised, and which rules are on. */
 export const alertPages = (useCases: DmarcPageUseCases): readonly PageRoute[] => {
   const { domains, overview, alerts } = useCases;
   return [
-    page({ path: "/dmarc/:id/alerts", params: domainParameters, query }, ({ viewer, params: { id }, query: state }) => {
-      const row = domains.find(viewer.caller, id);
-      const found = alerts.list(viewer.caller, id)({ before: state.cursor ?? null, limit: AT_ONCE + 1 });
-      const shown = found.slice(0, AT_ONCE);
-      const next = found.length > AT_ONCE ? (shown.at(-1)?.id ?? null) : null;
-      return {
-        title: `Alerts of ${row.domain}`,
-        section: "dmarc",
-        body: (
-          <>
-            <DomainHead domain={row} current="alerts" title={`Alerts of ${row.domain}`} />
-            <OpenAlerts id={id} alerts={overview.openAlertsOf(viewer.caller, row)} hasLink={false} />
-            <Panel title="All alerts" isFlush>
-              <AlertList alerts={shown} />
-              <Pager next={next} isLater={state.cursor !== undefined} />
-            </Panel>
-            <RuleSwitches row={row} />
-          </>
-        ),
-      };
-    }),
+    page(
+      { path: "/dmarc/:id/alerts", params: domainParameters, query },
+      ({ viewer, params: { id }, query: { cursor, rows } }) => {
+        const row = domains.find(viewer.caller, id);
+        const found = alerts.list(viewer.caller, id)({ before: cursor ?? null, limit: rows + 1 });
+        const shown = found.slice(0, rows);
+        const next = found.length > rows ? (shown.at(-1)?.id ?? null) : null;
+        return {
+          title: `Alerts of ${row.domain}`,
+          section: "dmarc",
+          body: (
+            <>
+              <DomainHead domain={row} current="alerts" title={`Alerts of ${row.domain}`} />
+              <OpenAlerts id={id} alerts={overview.openAlertsOf(viewer.caller, row)} hasLink={false} />
+              <Panel title="All alerts" isFlush>
+                <AlertList alerts={shown} />
+                <Pager next={next} shown={shown.length} rows={rows} />
+              </Panel>
+              <RuleSwitches row={row} />
+            </>
+          ),
+        };
+      },
+    ),
     formAction(
       {
         path: "/dmarc/:id/alerts/rules",
@@ -75,7 +77,12 @@ const AlertList = ({ alerts }: { readonly alerts: readonly DmarcAlertRow[] }) =>
   ) : (
     <Table
       caption="Alerts"
-      columns={[{ title: "When" }, { title: "Rule" }, { title: "What happened" }, { title: "Acknowledged" }]}
+      columns={[
+        { title: "When" },
+        { title: "Rule" },
+        { title: "What happened", isText: true },
+        { title: "Acknowledged" },
+      ]}
       rows={alerts.map(({ id, atMs, rule, body, acknowledgedAtMs }) => ({
         key: id,
         cells: [

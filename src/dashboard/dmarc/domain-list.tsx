@@ -13,16 +13,14 @@ import { Sparkline } from "../components/chart.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
 import { ButtonLink, DownloadLink, Link, Badge } from "../components/inline.tsx";
-import { type Column, Pager, Table, type TableRow } from "../components/table.tsx";
+import { Pager } from "../components/pager.tsx";
+import { type Column, Table, type TableRow } from "../components/table.tsx";
 import { Time, countText, numberText, Percent } from "../components/figures.tsx";
 import { page, type PageRoute } from "../page.ts";
 import type { View } from "../visit.ts";
+import { domainCsv } from "./domain-csv.ts";
 import { policyWords, DOMAIN_STATUS_WORDS, stepWords } from "./dmarc-words.ts";
 import type { DmarcPageUseCases } from "./use-cases.ts";
-import { isoTime } from "../../foundation/base/clock.ts";
-import { csvResponse } from "../../dmarc/insight/queries/domain-query.ts";
-import { percentOf } from "../../dmarc/insight/sources/rollup-rows.ts";
-import type { Cell } from "../../foundation/http/csv.ts";
 
 const AT_ONCE = 200;
 const TEXT_CHARACTERS_MAX = 253;
@@ -88,13 +86,21 @@ const listView = (props: ListProps): View => {
         <Panel isFlush>
           <ListFilters {...state} tags={tags} />
           <ListRows {...list} sort={state.sort} />
-          <Pager next={list.hasMore ? String(cursor + AT_ONCE) : null} isLater={cursor > 0}>
-            {cursor === 0 && !list.hasMore ? undefined : `From ${numberText(cursor + 1)} on`}
-          </Pager>
+          <Pager
+            next={list.hasMore ? String(cursor + AT_ONCE) : null}
+            shown={list.domains.length}
+            total={listTotal(props)}
+          />
         </Panel>
       </>
     ),
   };
+};
+
+/** How many domains the filters let pass, where that is counted: without a text and a tag. */
+const listTotal = ({ counts, state: { status, text, tag } }: ListProps): number | undefined => {
+  if (text !== "" || tag !== undefined) return undefined;
+  return status === undefined ? [...counts.values()].reduce((sum, count) => sum + count, 0) : counts.get(status);
 };
 
 const csvPath = ({ status, text, tag, sort }: ListState): string => {
@@ -191,13 +197,13 @@ const ListFilters = ({ status, text, tag, tags, sort }: ListState & { readonly t
 );
 
 const COLUMNS: readonly Column[] = [
-  { title: "Domain", sort: "name" },
+  { title: "Domain", sort: "name", isMain: true },
   { title: "Status" },
   { title: "Policy" },
   { title: "Aligned", align: "end", sort: "aligned" },
   { title: "30 days", sort: "messages" },
   { title: "Last report", sort: "last_report" },
-  { title: "Next step" },
+  { title: "Next step", isText: true },
 ];
 
 const ListRows = ({ domains, sort }: DomainList & { readonly sort: string }) =>
@@ -247,6 +253,15 @@ const rowOf = (item: DomainListItem): TableRow => {
       row.lastReportAtMs === null ? <span class="soft">none yet</span> : <Time atMs={row.lastReportAtMs} />,
       <StepCell {...item} />,
     ],
+    menu: {
+      about: row.domain,
+      copy: { text: row.domain, label: "Copy the domain" },
+      acts: [
+        { text: "Check the record", icon: "refresh-cw", action: `/dmarc/${row.id}/record/check` },
+        { text: "Settings", icon: "settings", href: `/dmarc/${row.id}/settings` },
+        { text: "Delete …", icon: "trash-2", href: `/dmarc/${row.id}/delete` },
+      ],
+    },
   };
 };
 
@@ -335,57 +350,3 @@ const FirstDomain = () => (
     </Empty>
   </Panel>
 );
-
-const CSV_AT_ONCE = 500;
-
-const CSV_COLUMNS = [
-  "domain",
-  "label",
-  "status",
-  "attention",
-  "policy",
-  "messages_7_days",
-  "aligned_percent_7_days",
-  "messages_30_days",
-  "aligned_percent_30_days",
-  "last_report",
-  "next_step",
-  "next_step_reason",
-  "computed_at",
-  "tags",
-];
-
-/** The domains of a list as a CSV file. `read` returns some of them. */
-const domainCsv = (request: Request, read: (limit: number, offset: number) => DomainList): Response =>
-  csvResponse(request, "domains.csv", { columns: CSV_COLUMNS, batches: batchesOf(read) });
-
-async function* batchesOf(read: (limit: number, offset: number) => DomainList): AsyncGenerator<Cell[][], void> {
-  for (let offset = 0; ; offset += CSV_AT_ONCE) {
-    const { domains, hasMore } = read(CSV_AT_ONCE, offset);
-    yield domains.map(cellsOf);
-    if (!hasMore) return;
-  }
-}
-
-const cellsOf = ({ row, status, overview, attention }: DomainListItem): Cell[] => {
-  const counts = overview ?? null;
-  return [
-    row.domain,
-    row.label,
-    status,
-    attention.map(({ title }) => title).join("; "),
-    policyWords(readState(row.state)?.believed.policy),
-    ...(counts === null
-      ? [null, null, null, null]
-      : [
-          counts.messages7,
-          percentOf(counts.aligned7, counts.messages7),
-          counts.messages30,
-          percentOf(counts.aligned30, counts.messages30),
-        ]),
-    row.lastReportAtMs === null ? null : isoTime(row.lastReportAtMs),
-    ...(counts?.next == null ? [null, null] : [stepWords(counts.next), counts.next.why]),
-    counts === null ? null : isoTime(counts.computedAtMs),
-    row.tags.join(" "),
-  ];
-};

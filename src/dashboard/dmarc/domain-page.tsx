@@ -334,7 +334,7 @@ const HeaderFromNames = ({ names }: { readonly names: Summary["names"] }) => (
     ) : (
       <Table
         caption="Domains in From (header_from)"
-        columns={[{ title: "header_from" }, { title: "Messages", align: "end" }, { title: "Aligned", align: "end" }]}
+        columns={[{ title: "Domain in From" }, { title: "Messages", align: "end" }, { title: "Aligned", align: "end" }]}
         rows={names.map(({ header_from: name, messages, aligned }) => ({
           key: name ?? "",
           cells: [

@@ -193,7 +193,7 @@ const recordsView = (domains: UseCases["domains"], enrolled: readonly DomainRow[
                 ) : advised.action === "none" ? (
                   <span class="soft">Published already.</span>
                 ) : (
-                  <Copyable text={advised.value} charactersMax={64} />
+                  <Copyable text={advised.value} />
                 ),
               ],
             }))}

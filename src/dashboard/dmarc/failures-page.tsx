@@ -5,14 +5,14 @@ import type { FailureReportDetail, ShownFailureReport } from "../../dmarc/insigh
 import { Mono } from "../components/copy.tsx";
 import { Empty, Callout, Columns, Panel, Row, Rows } from "../components/panel.tsx";
 import { ButtonLink, Link, Badge } from "../components/inline.tsx";
-import { Pager, Table } from "../components/table.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Table } from "../components/table.tsx";
 import { Time } from "../components/figures.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { DomainHead } from "./domain-head.tsx";
 import type { DmarcReportUseCases } from "./use-cases.ts";
 
 const PATH = "/dmarc/:id/failures";
-const ROWS = 50;
 
 type UseCases = Pick<DmarcReportUseCases, "domains" | "failures">;
 
@@ -24,13 +24,13 @@ const listPage = ({ domains, failures }: UseCases): PageRoute =>
     {
       path: PATH,
       params: z.object({ id: z.string() }),
-      query: z.object({ cursor: z.string().refine(isId) }).partial(),
+      query: z.object({ cursor: z.string().refine(isId).optional(), rows: rowsParameter }),
     },
-    ({ viewer, params: { id }, query: { cursor } }) => {
+    ({ viewer, params: { id }, query: { cursor, rows: limit } }) => {
       const domain = domains.find(viewer.caller, id);
-      const rows = failures.list(viewer.caller, id)({ before: cursor ?? null, limit: ROWS + 1 });
-      const shown = rows.slice(0, ROWS);
-      const next = rows.length > ROWS ? (shown.at(-1)?.id ?? null) : null;
+      const rows = failures.list(viewer.caller, id)({ before: cursor ?? null, limit: limit + 1 });
+      const shown = rows.slice(0, limit);
+      const next = rows.length > limit ? (shown.at(-1)?.id ?? null) : null;
       return {
         title: `Failure reports about ${domain.domain}`,
         section: "dmarc",
@@ -48,7 +48,7 @@ const listPage = ({ domains, failures }: UseCases): PageRoute =>
               ) : (
                 <>
                   <FailureTable domain={domain} reports={shown} />
-                  <Pager next={next} isLater={cursor !== undefined} />
+                  <Pager next={next} shown={shown.length} rows={limit} />
                 </>
               )}
             </Panel>
@@ -141,14 +141,13 @@ const FailureTable = ({
 }) => (
   <Table
     caption="Failure reports, the most recently received first"
-    isStacked
     columns={[
       { title: "Reported" },
       { title: "Sent by", isMono: true },
       { title: "What failed" },
       { title: "What the receiver did" },
-      { title: "Signed by", isMono: true, isWide: true },
-      { title: "Envelope sender", isMono: true, isWide: true },
+      { title: "Signed by", isMono: true },
+      { title: "Envelope sender", isMono: true },
     ]}
     rows={reports.map((report) => ({
       key: report.id,

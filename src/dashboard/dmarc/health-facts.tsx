@@ -89,7 +89,6 @@ const SpfFacts = ({ unchecked, record, lookups, lookups_complete, all, terms }: 
         <summary class="soft">{countText(terms.length, "term that causes", "terms that cause")} lookups</summary>
         <Table
           caption="Terms of the SPF record that cause DNS lookups"
-          isStacked
           columns={[
             { title: "Term", isMono: true },
             { title: "In the record of", isMono: true },
@@ -120,14 +119,13 @@ const DkimFacts = ({ keys, unchecked }: DkimSection) =>
   ) : (
     <Table
       caption="DKIM keys"
-      isStacked
       columns={[
-        { title: "Selector", isMono: true },
+        { title: "Selector", isMono: true, isMain: true },
         { title: "Key" },
-        { title: "Type", isWide: true },
-        { title: "Managed at", isMono: true, isWide: true },
+        { title: "Type" },
+        { title: "Managed at", isMono: true },
         { title: "Messages", align: "end" },
-        { title: "Last seen", isWide: true },
+        { title: "Last seen" },
       ]}
       rows={keys.map((key) => {
         const [kind, word] = KEY_STATES[key.state];
@@ -161,10 +159,9 @@ const MxFacts = ({ hosts, null_mx, unchecked }: MxSection) => {
   return (
     <Table
       caption="MX hosts"
-      isStacked
       columns={[
         { title: "Preference" },
-        { title: "Host", isMono: true },
+        { title: "Host", isMono: true, isMain: true },
         { title: "Addresses", isMono: true },
         { title: "DANE" },
       ]}

@@ -9,7 +9,7 @@ import { Button, Filters, PostForm, SelectField } from "../components/form.tsx";
 import { ButtonLink, DownloadLink, Link } from "../components/inline.tsx";
 import { countText } from "../components/figures.tsx";
 import { Callout, PageHead, Panel, Live } from "../components/panel.tsx";
-import { Pager } from "../components/table.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
 import { formAction, page, type PageRoute, uploadAction } from "../page.ts";
 import { type View, type Viewer, redirectTo } from "../visit.ts";
 import { IngestionFindings, IngestionTable, ReportUpload } from "./intake-panels.tsx";
@@ -17,7 +17,6 @@ import { OUTCOME_OPTIONS, VIA_OPTIONS } from "./report-words.ts";
 import type { DmarcReportUseCases } from "./use-cases.ts";
 
 const PATH = "/dmarc/intake";
-const ROWS = 50;
 /** Files of an upload that are shown on one page. */
 const UPLOADED_ROWS = 200;
 
@@ -31,7 +30,8 @@ const query = z
     at: z.coerce.number().int().nonnegative(),
     cursor: z.string().refine(isId),
   })
-  .partial();
+  .partial()
+  .extend({ rows: rowsParameter });
 type Query = z.output<typeof query>;
 
 type UseCases = Pick<DmarcReportUseCases, "reader" | "uploads" | "ingestions">;
@@ -44,7 +44,7 @@ const listQueryOf = ({ outcome, via, status, domain, at }: Query): IngestionQuer
   ...(at === undefined ? {} : { receivedFromMs: at, receivedBeforeMs: at + 1 }),
 });
 
-const csvPath = ({ cursor: _, ...given }: Query): string => {
+const csvPath = ({ cursor: _, rows: __, ...given }: Query): string => {
   const filters = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [] : [[name, `${value}`]]));
   const text = new URLSearchParams(filters);
   return `${PATH}.csv${text.size === 0 ? "" : `?${text}`}`;
@@ -70,7 +70,7 @@ const uploadPages = (useCases: UseCases): readonly PageRoute[] => [
       const at = rows[0]?.receivedAtMs;
       return redirectTo(viewer, at === undefined ? PATH : `${PATH}?at=${at}`, uploadFlash(rows));
     },
-    { rerender: ({ viewer }) => intakeView(useCases, viewer, {}) },
+    { rerender: ({ viewer }) => intakeView(useCases, viewer, query.parse({})) },
   ),
 ];
 
@@ -147,7 +147,7 @@ const ingestionPages = ({ reader }: UseCases): readonly PageRoute[] => [
 ];
 
 const intakeView = async ({ reader }: UseCases, { caller }: Viewer, given: Query): Promise<View> => {
-  const limit = given.at === undefined ? ROWS : UPLOADED_ROWS;
+  const limit = given.at === undefined ? given.rows : UPLOADED_ROWS;
   const { ingestions, next } = await reader.page(caller, listQueryOf(given), { before: given.cursor ?? null, limit });
   const isUpload = given.at !== undefined;
   return {
@@ -167,9 +167,9 @@ const intakeView = async ({ reader }: UseCases, { caller }: Viewer, given: Query
         <Panel title={isUpload ? "Files" : "Mails and files"} aside="newest first" isFlush>
           {!isUpload && <IntakeFilters query={given} />}
           <Live id="intake" everyS={3} isOn={ingestions.some(({ status }) => status === "pending")}>
-            <IngestionTable ingestions={ingestions} isFiltered={Object.keys(given).length > 0} />
+            <IngestionTable ingestions={ingestions} isFiltered={Object.keys(given).length > 1} />
           </Live>
-          <Pager next={next} isLater={given.cursor !== undefined}>
+          <Pager next={next} shown={ingestions.length} {...(isUpload ? {} : { rows: given.rows })}>
             <DownloadLink href={csvPath(given)}>CSV</DownloadLink>
           </Pager>
         </Panel>

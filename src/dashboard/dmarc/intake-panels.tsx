@@ -44,10 +44,10 @@ export const IngestionTable = ({ ingestions, isFiltered }: TableProps) => {
     <Table
       caption="Received mails and files, newest first"
       columns={[
-        { title: "What" },
+        { title: "What", isMain: true },
         { title: "Outcome" },
-        { title: "Why", isWide: true },
-        { title: "Act", isTitleHidden: true, isWide: true },
+        { title: "Why", isText: true },
+        { title: "Act", isTitleHidden: true },
       ]}
       rows={ingestions.map(ingestionRow)}
     />
@@ -97,16 +97,8 @@ const ingestionRow = (ingestion: IngestionView): TableRow => {
         <span class="second">
           {viaWord(ingestion.via)}, <Time atMs={Date.parse(ingestion.received_at)} />
         </span>
-        {ingestion.outcome !== "stored" && <span class="second narrow-only">{why}</span>}
       </>,
-      <>
-        <Badge kind={kind}>{word}</Badge>
-        {isRetriable(ingestion) && (
-          <div class="second narrow-only">
-            <RetryForm id={ingestion.id} />
-          </div>
-        )}
-      </>,
+      <Badge kind={kind}>{word}</Badge>,
       <span class="small">{why}</span>,
       isRetriable(ingestion) ? <RetryForm id={ingestion.id} /> : null,
     ],
@@ -195,7 +187,7 @@ const Arrival = ({ ingestion }: { readonly ingestion: IngestionView }) => (
       )}
       {ingestion.name !== null && (
         <Row label="File name">
-          <Mono text={ingestion.name} charactersMax={NAME_CHARACTERS_MAX} />
+          <Mono text={ingestion.name} />
         </Row>
       )}
       <Row label="Original bytes">{ingestion.raw_available ? "kept" : "no longer kept"}</Row>
@@ -206,7 +198,6 @@ const Arrival = ({ ingestion }: { readonly ingestion: IngestionView }) => (
 const FindingTable = ({ findings }: Pick<IngestionView, "findings">) => (
   <Table
     caption="What was found"
-    isStacked
     columns={[{ title: "Part" }, { title: "Outcome" }, { title: "About" }, { title: "Why" }]}
     rows={findings.map((finding, at) => {
       const [kind, word] = outcomeWords(finding.outcome);
@@ -216,11 +207,7 @@ const FindingTable = ({ findings }: Pick<IngestionView, "findings">) => (
       return {
         key: at,
         cells: [
-          finding.name === null ? (
-            <span class="soft">the whole</span>
-          ) : (
-            <Mono text={finding.name} charactersMax={NAME_CHARACTERS_MAX} />
-          ),
+          finding.name === null ? <span class="soft">the whole</span> : <Mono text={finding.name} />,
           <Badge kind={kind}>{word}</Badge>,
           <>
             {isReport ? (

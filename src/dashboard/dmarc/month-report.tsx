@@ -9,7 +9,8 @@ import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { isForeign } from "../../dmarc/insight/sources/domain-sources.ts";
 import { percentOf } from "../../dmarc/insight/sources/rollup-rows.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
-import { countText, numberText, Percent } from "../components/figures.tsx";
+import { Day, countText, numberText, Percent } from "../components/figures.tsx";
+import { Table, type TableRow } from "../components/table.tsx";
 import { CLASS_WORDS, policyWords, stepWords } from "./dmarc-words.ts";
 
 /** A month that a report is about. */
@@ -222,46 +223,42 @@ const Senders = ({ sources }: { readonly sources: readonly Source[] }) => {
   return (
     <section>
       <h2>Who sends</h2>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Sender</th>
-            <th scope="col" class="class">
-              Class
-            </th>
-            <th scope="col" class="end">
-              Messages
-            </th>
-            <th scope="col" class="end">
-              Passed
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {own.slice(0, SENDERS_MAX).map(({ key, name, classification, messages, aligned }) => (
-            <tr key={key}>
-              <th scope="row">{name}</th>
-              <td class="class">{CLASS_WORDS[classification].text}</td>
-              <td class="end num">{numberText(messages)}</td>
-              <td class="end num">
-                <Percent part={aligned} whole={messages} />
-              </td>
-            </tr>
-          ))}
-          {rest.length > 0 && (
-            <tr>
-              <th scope="row">{countText(rest.length, "other sender")}</th>
-              <td class="class" />
-              <td class="end num">{numberText(sumBy(rest, ({ messages }) => messages))}</td>
-              <td class="end num">
-                <Percent part={sumBy(rest, ({ aligned }) => aligned)} whole={sumBy(rest, ({ messages }) => messages)} />
-              </td>
-            </tr>
-          )}
-        </tbody>
-      </table>
+      <Table
+        caption="Senders of the month"
+        columns={[
+          { title: "Sender", isMain: true },
+          { title: "Class" },
+          { title: "Messages", align: "end" },
+          { title: "Passed", align: "end" },
+        ]}
+        rows={[
+          ...own.slice(0, SENDERS_MAX).map(({ key, name, classification, messages, aligned }) => ({
+            key,
+            cells: [
+              name,
+              CLASS_WORDS[classification].text,
+              numberText(messages),
+              <Percent part={aligned} whole={messages} />,
+            ],
+          })),
+          ...(rest.length > 0 ? [restRow(rest)] : []),
+        ]}
+      />
     </section>
   );
+};
+
+const restRow = (rest: ReadonlyArray<Pick<Source, "messages" | "aligned">>): TableRow => {
+  const messages = sumBy(rest, (source) => source.messages);
+  return {
+    key: "rest",
+    cells: [
+      countText(rest.length, "other sender"),
+      "",
+      numberText(messages),
+      <Percent part={sumBy(rest, ({ aligned }) => aligned)} whole={messages} />,
+    ],
+  };
 };
 
 const Changes = ({ facts, month }: Pick<MonthReportProps, "facts" | "month">) => {
@@ -278,7 +275,10 @@ const Changes = ({ facts, month }: Pick<MonthReportProps, "facts" | "month">) =>
     <ul class="changes">
       {changes.slice(0, CHANGES_MAX).map(({ day, text }) => (
         <li key={`${day} ${text}`}>
-          <span class="num soft">{day}</span> {text}
+          <span class="num soft">
+            <Day day={day} />
+          </span>{" "}
+          {text}
         </li>
       ))}
       {changes.length > CHANGES_MAX && <li class="soft">and {numberText(changes.length - CHANGES_MAX)} more</li>}

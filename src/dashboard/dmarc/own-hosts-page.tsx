@@ -9,16 +9,16 @@ import {
 import { decodeCursor, encodeCursor } from "../../foundation/http/route-input.ts";
 import { Badge, ButtonLink, DownloadLink } from "../components/inline.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
-import { countText, numberText, Percent } from "../components/figures.tsx";
+import { Day, countText, numberText, Percent } from "../components/figures.tsx";
 import { Empty, Panel } from "../components/panel.tsx";
-import { Pager, Table } from "../components/table.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Table } from "../components/table.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { DomainHead, RangeLinks, rangeParameter } from "./domain-head.tsx";
 import { domainParameters } from "./domain-page.tsx";
 import { BlocklistForm } from "./source-details.tsx";
 import type { DmarcPageUseCases } from "./use-cases.ts";
 
-const AT_ONCE = 50;
 const TEXT_CHARACTERS_MAX = 253;
 
 const query = z.object({
@@ -26,6 +26,7 @@ const query = z.object({
   result: z.enum(HOST_RESULTS).optional(),
   department: z.string().trim().max(TEXT_CHARACTERS_MAX).default(""),
   cursor: z.string().transform(decodeCursor).refine(isHostCursor).optional(),
+  rows: rowsParameter,
 });
 type HostsState = z.output<typeof query>;
 
@@ -45,7 +46,7 @@ export const ownHostPages = (useCases: DmarcPageUseCases): readonly PageRoute[] 
       const { ownHosts } = useCases;
       const found = ownHosts.list(viewer.caller, id, hostQuery(useCases, state));
       const { domain, hosts, counts } = found;
-      const { page: shown, next } = pageOfHosts(hosts, { after: state.cursor ?? null, limit: AT_ONCE });
+      const { page: shown, next } = pageOfHosts(hosts, { after: state.cursor ?? null, limit: state.rows });
       return {
         title: `Own servers of ${domain.domain}`,
         section: "dmarc",
@@ -76,9 +77,12 @@ export const ownHostPages = (useCases: DmarcPageUseCases): readonly PageRoute[] 
             <Panel isFlush>
               <HostFilters id={id} state={state} counts={counts} />
               {shown.length === 0 ? <NoHost id={id} /> : <HostTable hosts={ownHosts.view(found, shown)} id={id} />}
-              <Pager next={next === null ? null : encodeCursor(next)} isLater={state.cursor !== undefined}>
-                {shown.length === 0 ? null : `${numberText(shown.length)} of ${countText(hosts.length, "server")}`}
-              </Pager>
+              <Pager
+                next={next === null ? null : encodeCursor(next)}
+                shown={shown.length}
+                total={hosts.length}
+                rows={state.rows}
+              />
             </Panel>
             <p class="soft small">
               A server counts by all of its mail in the range: it fails while less than 90 % is aligned, without
@@ -129,14 +133,14 @@ const HostTable = ({ hosts, id }: { readonly hosts: readonly ShownHost[]; readon
   <Table
     caption="Own servers"
     columns={[
-      { title: "Server" },
-      { title: "Department", isWide: true },
+      { title: "Server", isMain: true },
+      { title: "Department" },
       { title: "Messages", align: "end" },
       { title: "Failing", align: "end" },
       { title: "Aligned", align: "end" },
       { title: "Result" },
-      { title: "Last day", isWide: true },
-      { title: "Last failure", isWide: true },
+      { title: "Last day" },
+      { title: "Last failure" },
     ]}
     rows={hosts.map((host) => ({
       key: host.ip,
@@ -157,10 +161,12 @@ const HostTable = ({ hosts, id }: { readonly hosts: readonly ShownHost[]; readon
           {host.result === "failing" ? "Failing" : "Passing"}
         </Badge>,
         <>
-          <span class="nowrap">{host.last_day}</span>
-          <span class="second nowrap">since {host.first_day}</span>
+          <Day day={host.last_day} />
+          <span class="second nowrap">
+            since <Day day={host.first_day} />
+          </span>
         </>,
-        <span class="nowrap">{host.last_failing_day ?? "none"}</span>,
+        host.last_failing_day === null ? "none" : <Day day={host.last_failing_day} />,
       ],
     }))}
   />

@@ -117,8 +117,8 @@ describe("the page of a domain", () => {
   test("shows a day that no report covers as unknown, not as zero", async () => {
     const { visitor, id } = await filled();
     const { text } = await visitor.get(`/dmarc/${id}?days=7`);
-    expect(text).toContain("2025-12-29 no data no data no data");
-    expect(text).toContain("2025-12-28 90 12 28");
+    expect(text).toContain("29 Dec 2025 no data no data no data");
+    expect(text).toContain("28 Dec 2025 90 12 28");
   });
 
   test("marks the days on which the record changed", async () => {
@@ -276,9 +276,9 @@ describe("the page of a source", () => {
     const { visitor, id } = await filled();
     const path = `/dmarc/${id}/sources/service%3Asendgrid`;
     expect((await visitor.get(`${path}?aligned=yes`)).text).toContain("No row matches.");
-    expect((await visitor.get(`${path}?ip=198.51.100.7`)).text).toContain("3 rows");
+    expect((await visitor.get(`${path}?ip=198.51.100.7`)).text).toContain("1–3 of 3");
     expect((await visitor.get(`${path}?ip=198.51.100.8`)).text).toContain("No row matches.");
-    expect((await visitor.get(`${path}?ip=nonsense&cursor=nonsense`)).text).toContain("3 rows");
+    expect((await visitor.get(`${path}?ip=nonsense&cursor=nonsense`)).text).toContain("1–3");
   });
 
   test.each([

@@ -3,7 +3,7 @@ import { decodeCursor, encodeCursor } from "../../foundation/http/route-input.ts
 import { isId } from "../../foundation/base/secrets.ts";
 import { Link } from "../components/inline.tsx";
 import { Empty, Panel } from "../components/panel.tsx";
-import { Pager } from "../components/table.tsx";
+import { Pager } from "../components/pager.tsx";
 import { Time } from "../components/figures.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { DomainHead } from "./domain-head.tsx";
@@ -43,7 +43,7 @@ export const recordChangePages = ({ domains, recordHistory }: DmarcPageUseCases)
             ) : (
               <Changes changes={shown.map(recordChangeView)} />
             )}
-            <Pager next={last === undefined ? null : encodeCursor(last.id)} isLater={cursor !== undefined} />
+            <Pager next={last === undefined ? null : encodeCursor(last.id)} shown={shown.length} />
           </Panel>
         </>
       ),

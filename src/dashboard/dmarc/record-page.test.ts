@@ -92,7 +92,7 @@ describe("the record of a domain", () => {
     const next = /href="([^"]+cursor=[^"]+)"/.exec(first.html)?.[1] ?? "";
     const second = await get(next.replaceAll("&amp;", "&"));
     expect(second.text).toContain("First check");
-    expect(second.text).toContain("First page");
+    expect(second.text).toContain("Previous page");
     expect(first.text).not.toContain("First check");
   });
 });

@@ -25,7 +25,7 @@ import {
 import { MtaStsPanel } from "./mta-sts.tsx";
 import type { DmarcReportUseCases } from "./use-cases.ts";
 import { historyView } from "../../dmarc/records/domains/domains.ts";
-import { Pager } from "../components/table.tsx";
+import { Pager } from "../components/pager.tsx";
 
 const params = z.object({ id: z.string() });
 const PATH = "/dmarc/:id/record";
@@ -60,7 +60,7 @@ export const recordPages = (useCases: UseCases): readonly PageRoute[] => [
               <Published publication={publication} />
               <MtaStsPanel domain={domain} view={hosting.view(viewer.caller, id)} />
             </Columns>
-            <RecordHistory rows={rows} isLater={before !== null} />
+            <RecordHistory rows={rows} />
           </>
         ),
       };
@@ -257,7 +257,7 @@ const TRIGGERS = { enrolled: "when it was enrolled", scheduled: "scheduled check
 const STATUSES = { pending: "pending", active: "active", action_required: "action required" } as const;
 
 /** The history of a record: when it changed, and how. One row more than a page holds tells that there is a next one. */
-const RecordHistory = ({ rows, isLater }: { readonly rows: readonly HistoryRow[]; readonly isLater: boolean }) => {
+const RecordHistory = ({ rows }: { readonly rows: readonly HistoryRow[] }) => {
   const shown = rows.slice(0, HISTORY_ROWS);
   const next = rows.length > HISTORY_ROWS ? (shown.at(-1)?.id ?? null) : null;
   return (
@@ -271,7 +271,7 @@ const RecordHistory = ({ rows, isLater }: { readonly rows: readonly HistoryRow[]
           ))}
         </ol>
       )}
-      <Pager next={next} isLater={isLater} />
+      <Pager next={next} shown={shown.length} />
     </Panel>
   );
 };

@@ -9,7 +9,8 @@ import { reporterWords } from "../../dmarc/insight/queries/reporter.ts";
 import { Mono } from "../components/copy.tsx";
 import { DownloadLink, Link, Badge, type Kind } from "../components/inline.tsx";
 import { Callout, Columns, Panel, Row, Rows } from "../components/panel.tsx";
-import { Pager, Table, type TableRow } from "../components/table.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Table, type TableRow } from "../components/table.tsx";
 import { Time, Num, numberText, percentText } from "../components/figures.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { DomainHead } from "./domain-head.tsx";
@@ -18,7 +19,6 @@ import type { DmarcReportUseCases } from "./use-cases.ts";
 
 const params = z.object({ id: z.string(), reportId: z.string() });
 const PATH = "/dmarc/:id/reports/:reportId";
-const ROWS = 100;
 
 /** One aggregate report with its records. */
 export const reportPages = ({
@@ -26,12 +26,16 @@ export const reportPages = ({
   reports,
 }: Pick<DmarcReportUseCases, "domains" | "reports">): readonly PageRoute[] => [
   page(
-    { path: PATH, params, query: z.object({ cursor: z.string().refine(isRecordCursor) }).partial() },
-    async ({ viewer, params: { id, reportId }, query: { cursor } }) => {
+    {
+      path: PATH,
+      params,
+      query: z.object({ cursor: z.string().refine(isRecordCursor).optional(), rows: rowsParameter }),
+    },
+    async ({ viewer, params: { id, reportId }, query: { cursor, rows } }) => {
       const domain = domains.find(viewer.caller, id);
       const { report, next } = await reports.detail(viewer.caller, id, reportId, {
         after: cursor ?? null,
-        limit: ROWS,
+        limit: rows,
       });
       return {
         title: `Report of ${reporterWords(report.reporter)}`,
@@ -61,7 +65,7 @@ export const reportPages = ({
             </Columns>
             <Panel title="Records" aside={<Count report={report} />} isFlush>
               <RecordTable domain={domain} records={report.records} />
-              <Pager next={next} isLater={cursor !== undefined}>
+              <Pager next={next} shown={report.records.length} rows={rows}>
                 <DownloadLink href={`/dmarc/${id}/reports/${reportId}/records.csv`}>CSV</DownloadLink>
               </Pager>
             </Panel>
@@ -170,12 +174,12 @@ const RecordTable = ({ domain, records }: { readonly domain: DomainRow; readonly
     <Table
       caption="Records of the report"
       columns={[
-        { title: "Sent by" },
+        { title: "Sent by", isMain: true },
         { title: "Messages", align: "end" },
         { title: "DMARC" },
         { title: "SPF and DKIM" },
         { title: "What the receiver did" },
-        { title: "From", isMono: true, isWide: true },
+        { title: "From", isMono: true },
       ]}
       rows={records.map((record, at) => recordRow(domain, record, at))}
     />
@@ -191,7 +195,7 @@ const recordRow = (domain: DomainRow, record: ShownRecord, at: number): TableRow
         <span class="second mono nowrap">{record.source_ip}</span>
         {record.reverse_name !== null && (
           <span class="second">
-            <Mono text={record.reverse_name} charactersMax={32} />
+            <Mono text={record.reverse_name} />
           </span>
         )}
       </>,
@@ -206,7 +210,7 @@ const recordRow = (domain: DomainRow, record: ShownRecord, at: number): TableRow
         "–"
       ) : (
         <span class="nowrap">
-          <Mono text={record.header_from} charactersMax={28} />
+          <Mono text={record.header_from} />
         </span>
       ),
     ],
@@ -226,7 +230,7 @@ const Results = ({ record }: { readonly record: ShownRecord }) => {
       {all.slice(0, RESULTS_MAX).map(({ what, domain, selector, result }, at) => (
         <li key={at}>
           {what} <Badge kind={resultKind(result)}>{result}</Badge>{" "}
-          <Mono text={`${domain ?? "?"}${selector === null ? "" : ` (${selector})`}`} charactersMax={34} />
+          <Mono text={`${domain ?? "?"}${selector === null ? "" : ` (${selector})`}`} />
         </li>
       ))}
       {all.length > RESULTS_MAX && <li class="soft">and {all.length - RESULTS_MAX} more</li>}

@@ -2,7 +2,7 @@ import type { ReporterLine } from "../../dmarc/alerts/overview/dmarc-reading.ts"
 import { reporterWords } from "../../dmarc/insight/queries/reporter.ts";
 import { Button, PostForm } from "../components/form.tsx";
 import { Link } from "../components/inline.tsx";
-import { numberText } from "../components/figures.tsx";
+import { Day, numberText } from "../components/figures.tsx";
 import { Panel } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
 import { BackField, backPath } from "./source-classes.tsx";
@@ -62,7 +62,9 @@ export const Reporters = ({ id, reporters }: { readonly id: string; readonly rep
             cells: [
               <>
                 {name}
-                <span class="second">last for {lastDay}</span>
+                <span class="second">
+                  last for <Day day={lastDay} />
+                </span>
                 {!reporter.trusted && <span class="second">not authenticated as the reporter's</span>}
                 <Standing standing={standing} author={reporter.authenticated_as} />
               </>,

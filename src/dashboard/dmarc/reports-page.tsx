@@ -9,8 +9,9 @@ import { parseDay } from "../../foundation/http/day-range.ts";
 import { Empty, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
 import { ButtonLink, DownloadLink, Link, Badge } from "../components/inline.tsx";
-import { Pager, Table, type TableRow } from "../components/table.tsx";
-import { Time, Num, Percent } from "../components/figures.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Table, type TableRow } from "../components/table.tsx";
+import { Day, Time, Num, Percent } from "../components/figures.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { DomainHead } from "./domain-head.tsx";
 import { authenticityWords } from "./report-words.ts";
@@ -19,7 +20,6 @@ import type { DmarcReportUseCases } from "./use-cases.ts";
 
 const params = z.object({ id: z.string() });
 const PATH = "/dmarc/:id/reports";
-const ROWS = 50;
 
 const dayText = z.string().refine((text) => parseDay(text) !== null);
 
@@ -30,7 +30,10 @@ const filterFields = {
   authenticity: z.enum(AUTHENTICITIES),
   trusted: z.enum(["true", "false"]),
 };
-const query = z.object({ ...filterFields, cursor: z.string().refine(isReportCursor) }).partial();
+const query = z
+  .object({ ...filterFields, cursor: z.string().refine(isReportCursor) })
+  .partial()
+  .extend({ rows: rowsParameter });
 type Query = z.output<typeof query>;
 
 /** The days of a query; the first one is left out where the two are no range. */
@@ -41,8 +44,8 @@ const daysOf = ({ from, to }: Pick<Query, "from" | "to">): Pick<ReportListQuery,
   return { ...(last === undefined ? {} : { to: last }), ...(isRange ? { from: fromDay } : {}) };
 };
 
-const listQueryOf = ({ reporter, authenticity, trusted, ...rest }: Query): ReportListQuery => ({
-  ...daysOf(rest),
+const listQueryOf = ({ reporter, authenticity, trusted, from, to }: Query): ReportListQuery => ({
+  ...daysOf({ from, to }),
   reporter: reporter?.toLowerCase(),
   authenticity,
   trusted: trusted === undefined ? undefined : trusted === "true",
@@ -63,7 +66,7 @@ export const reportsPages = ({
       viewer.caller,
       id,
       { ...wanted, ...days },
-      { after: given.cursor ?? null, limit: ROWS },
+      { after: given.cursor ?? null, limit: given.rows },
     );
     return {
       title: `Reports about ${domain.domain}`,
@@ -80,11 +83,11 @@ export const reportsPages = ({
           <Panel title="Aggregate reports" aside={<RangeText {...range} />} isFlush>
             <ReportFilters domain={domain} query={given} range={range} />
             {found.reports.length === 0 ? (
-              <NoReports domain={domain} isFiltered={domain.lastReportAtMs !== null || Object.keys(given).length > 0} />
+              <NoReports domain={domain} isFiltered={domain.lastReportAtMs !== null || Object.keys(given).length > 1} />
             ) : (
               <ReportTable domain={domain} reports={found.reports} />
             )}
-            <Pager next={found.next} isLater={given.cursor !== undefined}>
+            <Pager next={found.next} shown={found.reports.length} rows={given.rows}>
               <DownloadLink href={csvPath(id, given)}>CSV</DownloadLink>
             </Pager>
           </Panel>
@@ -107,7 +110,7 @@ export const reportsPages = ({
 const safeDays = ({ from, to }: ReportListQuery, nowMs: number): Pick<ReportListQuery, "from" | "to"> =>
   from !== undefined && to === undefined && from * DAY_MS > nowMs ? {} : { from, to };
 
-const csvPath = (id: string, { cursor: _, ...given }: Query): string => {
+const csvPath = (id: string, { cursor: _, rows: __, ...given }: Query): string => {
   const text = new URLSearchParams(
     Object.entries(given).filter((entry): entry is [string, string] => entry[1] !== undefined),
   );
@@ -125,7 +128,7 @@ const LastReport = ({ domain: { lastReportAtMs } }: { readonly domain: DomainRow
 
 const RangeText = ({ fromDay, toDay }: DayRange) => (
   <>
-    {isoDay(fromDay)} to {isoDay(toDay)}
+    <Day day={isoDay(fromDay)} /> to <Day day={isoDay(toDay)} />
   </>
 );
 
@@ -184,12 +187,12 @@ const ReportTable = ({ domain, reports }: { readonly domain: DomainRow; readonly
     caption="Aggregate reports, the newest day first"
     columns={[
       { title: "Day" },
-      { title: "Reporter" },
+      { title: "Reporter", isMain: true },
       { title: "Messages", align: "end" },
       { title: "Passed", align: "end" },
-      { title: "Records", align: "end", isWide: true },
-      { title: "Mail", isWide: true },
-      { title: "Received", isWide: true },
+      { title: "Records", align: "end" },
+      { title: "Mail" },
+      { title: "Received" },
     ]}
     rows={reports.map((report) => reportRow(domain, report))}
   />
@@ -204,7 +207,7 @@ const reportRow = (domain: DomainRow, report: ShownReport): TableRow => {
     key: report.id,
     cells: [
       <>
-        <span class="nowrap">{report.date}</span>
+        <Day day={report.date} />
         {isLong(report) && (
           <span class="second nowrap">
             <Time atMs={Date.parse(report.begin)} style="day" /> to <Time atMs={Date.parse(report.end)} style="day" />

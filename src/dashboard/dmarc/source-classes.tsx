@@ -146,7 +146,7 @@ export const SourceCheck = ({ source }: { readonly source: Source }) => (
 
 /** Classifies the sources that are ticked in the table above. */
 export const BulkClassForm = ({ domainId }: { readonly domainId: string }) => (
-  <PostForm action={`/dmarc/${domainId}/classify`} class="inline-form table-form wide-only" id={BULK_FORM}>
+  <PostForm action={`/dmarc/${domainId}/classify`} class="inline-form table-form" id={BULK_FORM}>
     <BackField />
     <SelectField name="classification" label="Class of the selected sources" options={CLASS_OPTIONS} />
     <Field name="note" label="Note (optional)" placeholder="Why, for your colleagues" />
@@ -247,12 +247,12 @@ export const classActions = ({ domains, classifier }: DmarcPageUseCases): readon
 };
 
 const COLUMNS: readonly Column[] = [
-  { title: "Select", isTitleHidden: true, isWide: true },
-  { title: "Source" },
+  { title: "Select", isTitleHidden: true },
+  { title: "Source", isMain: true },
   { title: "Class" },
-  { title: "Messages", align: "end", isWide: true },
-  { title: "Aligned", align: "end", isWide: true },
-  { title: "SPF · DKIM", isWide: true },
+  { title: "Messages", align: "end" },
+  { title: "Aligned", align: "end" },
+  { title: "SPF · DKIM" },
 ];
 
 const ADDRESSES_SHOWN = 2;
@@ -280,10 +280,6 @@ const rowOf = (domainId: string, query: string, source: Source): TableRow => ({
         {source.name}
       </Link>
       <span class="second place">{placeWords(source)}</span>
-      <span class="second narrow-only">
-        {countText(source.messages, "message")}, <Percent part={source.aligned} whole={source.messages} /> aligned:{" "}
-        {failureWords(source)}
-      </span>
     </>,
     <ClassEditor domainId={domainId} source={source} />,
     numberText(source.messages),

@@ -7,9 +7,10 @@ import { encodeCursor, decodeCursor } from "../../foundation/http/route-input.ts
 import { Badge, type Kind, Link } from "../components/inline.tsx";
 import { Copyable } from "../components/copy.tsx";
 import { Button, Field, Filters, PostForm, SelectField } from "../components/form.tsx";
-import { countText, numberText, Percent } from "../components/figures.tsx";
+import { Day, numberText, Percent } from "../components/figures.tsx";
 import { Panel } from "../components/panel.tsx";
-import { type Column, Pager, Table } from "../components/table.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
+import { type Column, Table } from "../components/table.tsx";
 import { sourceHref } from "./source-classes.tsx";
 import { z } from "zod";
 import { readSourceIp } from "../../dmarc/reports/report/report-values.ts";
@@ -37,10 +38,10 @@ export const SenderAddresses = ({
     <Table
       caption="Addresses"
       columns={[
-        { title: "Address" },
+        { title: "Address", isMain: true },
         { title: "Messages", align: "end" },
         { title: "Aligned", align: "end" },
-        { title: "Last day", isWide: true },
+        { title: "Last day" },
         { title: "Blocklists" },
       ]}
       rows={addresses.slice(0, ADDRESSES_SHOWN).map((sender) => ({
@@ -53,7 +54,7 @@ export const SenderAddresses = ({
           </>,
           numberText(sender.messages),
           <Percent part={sender.aligned} whole={sender.messages} />,
-          <span class="nowrap">{isoDay(sender.lastDay)}</span>,
+          <Day day={isoDay(sender.lastDay)} />,
           <ListingState target={targetOf(sender.address.ip)} />,
         ],
       }))}
@@ -103,7 +104,7 @@ const RECORD_COLUMNS: readonly Column[] = [
   { title: "Messages", align: "end" },
   { title: "Result" },
   { title: "DKIM · SPF" },
-  { title: "header_from" },
+  { title: "Domain in From" },
 ];
 
 interface SourceRecordsProps {
@@ -141,9 +142,7 @@ export const SourceRecords = ({ domainId, source, rows, state }: SourceRecordsPr
         rows={rows.records.map((record, at) => ({ key: at, cells: recordCells(domainId, record) }))}
       />
     )}
-    <Pager next={rows.next === null ? null : encodeCursor(rows.next)} isLater={state.cursor !== undefined}>
-      {rows.records.length === 0 ? null : countText(rows.records.length, "row")}
-    </Pager>
+    <Pager next={rows.next === null ? null : encodeCursor(rows.next)} shown={rows.records.length} rows={state.rows} />
   </Panel>
 );
 
@@ -208,5 +207,6 @@ export const sourceQuery = z.object({
     .refine((text) => text !== "")
     .optional(),
   cursor: z.string().transform(decodeCursor).refine(isRecordCursor).optional(),
+  rows: rowsParameter,
 });
 export type SourceState = z.output<typeof sourceQuery>;

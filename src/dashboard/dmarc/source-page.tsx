@@ -6,7 +6,7 @@ import type { RecordPage } from "../../dmarc/insight/queries/records.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { BarChart } from "../components/chart.tsx";
 import { ButtonLink, OutsideLink } from "../components/inline.tsx";
-import { countText, numberText, Percent, Time } from "../components/figures.tsx";
+import { Day, countText, numberText, Percent, Time } from "../components/figures.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { BulkSender } from "./bulk-sender.tsx";
@@ -15,8 +15,6 @@ import { CLASS_WORDS, failureWords, kindWords, REASONS } from "./dmarc-words.ts"
 import { DomainHead, RangeLinks } from "./domain-head.tsx";
 import { BlocklistForm, SenderAddresses, SourceRecords, sourceQuery, type SourceState } from "./source-details.tsx";
 import type { DmarcPageUseCases, WatchedAddress } from "./use-cases.ts";
-
-const ROWS_AT_ONCE = 25;
 
 const params = z.object({ id: z.string(), key: z.string() });
 
@@ -34,7 +32,7 @@ export const sourcePages = ({ reading, records, findTarget }: DmarcPageUseCases)
         source_ip: state.ip,
         aligned: state.aligned === undefined ? undefined : state.aligned === "yes",
       };
-      const page = { after: state.cursor ?? null, limit: ROWS_AT_ONCE };
+      const page = { after: state.cursor ?? null, limit: state.rows };
       const rows = await records.page(viewer.caller, id, filters, page);
       const { source, row } = found;
       return {
@@ -76,7 +74,7 @@ const SourceBody = ({
               <Percent part={source.aligned} whole={source.messages} /> aligned
             </span>
             <span>
-              seen from {source.first_day} to {source.last_day}
+              seen from <Day day={source.first_day} /> to <Day day={source.last_day} />
             </span>
           </>
         }
@@ -165,7 +163,9 @@ const SourceChart = ({ source, days, row }: Found) => {
   return (
     <Panel title="Messages a day" aside={countText(source.messages, "message")}>
       {source.messages === 0 ? (
-        <p class="soft">No reports in this range. Last seen {source.last_day}.</p>
+        <p class="soft">
+          No reports in this range. Last seen <Day day={source.last_day} />.
+        </p>
       ) : (
         <BarChart
           caption={`Messages a day from ${source.name} in the name of ${row.domain}`}

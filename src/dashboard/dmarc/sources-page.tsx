@@ -7,7 +7,7 @@ import { CheckField, Field, Filters, SelectField } from "../components/form.tsx"
 import { Empty, Panel } from "../components/panel.tsx";
 import { ButtonLink, DownloadLink } from "../components/inline.tsx";
 import { countText } from "../components/figures.tsx";
-import { Pager } from "../components/table.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
 import { page, type PageRoute, formAction, flag, optionalText } from "../page.ts";
 import { type View, type Viewer, redirectTo } from "../visit.ts";
 import { BulkClassForm, SourceRules, SourceTable } from "./source-classes.tsx";
@@ -19,7 +19,6 @@ import { AppError } from "../../foundation/base/errors.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { SOURCE_RULES_MAX, sourceRuleSchema } from "../../dmarc/records/domains/source-rules.ts";
 
-const AT_ONCE = 50;
 const TEXT_CHARACTERS_MAX = 253;
 
 const query = z.object({
@@ -29,6 +28,7 @@ const query = z.object({
   failing: flag,
   networks: flag,
   cursor: z.string().transform(decodeCursor).refine(isSourceCursor).optional(),
+  rows: rowsParameter,
 });
 type SourcesState = z.output<typeof query>;
 
@@ -64,7 +64,7 @@ const sourcesView = (
   { id, state }: { readonly id: string; readonly state: SourcesState },
 ): View => {
   const found = useCases.sources.list(viewer.caller, id, listQuery(useCases, state));
-  const { page: shown, next } = pageOfSources(found.sources, { after: state.cursor ?? null, limit: AT_ONCE });
+  const { page: shown, next } = pageOfSources(found.sources, { after: state.cursor ?? null, limit: state.rows });
   const { domain } = found;
   return {
     title: `Sources of ${domain.domain}`,
@@ -87,7 +87,12 @@ const sourcesView = (
         <Panel isFlush>
           <SourceFilters id={id} state={state} />
           {shown.length === 0 ? <NoSource id={id} /> : <ShownSources {...{ id, shown, days: state.days }} />}
-          <Pager next={next === null ? null : encodeCursor(next)} isLater={state.cursor !== undefined} />
+          <Pager
+            next={next === null ? null : encodeCursor(next)}
+            shown={shown.length}
+            total={found.sources.length}
+            rows={state.rows}
+          />
         </Panel>
         <SourceRules id={id} rules={domain.sourceRules} />
       </>

@@ -9,13 +9,12 @@ import { BarChart } from "../components/chart.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Callout, Columns, Empty, Panel } from "../components/panel.tsx";
 import { Num, Percent, countText, numberText, percentText, Time } from "../components/figures.tsx";
-import { Pager, Table } from "../components/table.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Table } from "../components/table.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { DomainHead } from "./domain-head.tsx";
 import type { DmarcReportUseCases } from "./use-cases.ts";
 import type { TlsSummary } from "../../dmarc/insight/queries/report-reader.ts";
-
-const ROWS = 50;
 
 /** TLS reports of a domain (RFC 8460): whether senders reached it over TLS. */
 export const tlsPages = ({
@@ -26,12 +25,12 @@ export const tlsPages = ({
     {
       path: "/dmarc/:id/tls",
       params: z.object({ id: z.string() }),
-      query: z.object({ cursor: z.string().refine(isId) }).partial(),
+      query: z.object({ cursor: z.string().refine(isId).optional(), rows: rowsParameter }),
     },
-    ({ viewer, params: { id }, query: { cursor } }) => {
+    ({ viewer, params: { id }, query: { cursor, rows: limit } }) => {
       const domain = domains.find(viewer.caller, id);
       const summary = reports.tlsSummary(viewer.caller, id, {});
-      const rows = reports.tlsReports(viewer.caller, id, {})({ before: cursor ?? null, limit: ROWS + 1 });
+      const rows = reports.tlsReports(viewer.caller, id, {})({ before: cursor ?? null, limit: limit + 1 });
       return {
         title: `TLS reports about ${domain.domain}`,
         section: "dmarc",
@@ -50,7 +49,7 @@ export const tlsPages = ({
                 <Conclusion summary={summary} domain={domain} />
                 <Sessions summary={summary} range={reports.range({})} />
                 <Failures summary={summary} domain={domain} />
-                <ReportList rows={rows} isLater={cursor !== undefined} />
+                <ReportList rows={rows} limit={limit} />
               </>
             )}
           </>
@@ -199,9 +198,10 @@ const Failures = ({
     </Columns>
   );
 
-const ReportList = ({ rows, isLater }: { readonly rows: readonly TlsReportRow[]; readonly isLater: boolean }) => {
-  const shown = rows.slice(0, ROWS);
-  const next = rows.length > ROWS ? (shown.at(-1)?.id ?? null) : null;
+/** The reports of a page. One row more than it holds tells that there is a next one. */
+const ReportList = ({ rows, limit }: { readonly rows: readonly TlsReportRow[]; readonly limit: number }) => {
+  const shown = rows.slice(0, limit);
+  const next = rows.length > limit ? (shown.at(-1)?.id ?? null) : null;
   return (
     <Panel title="Reports" isFlush>
       <Table
@@ -211,7 +211,7 @@ const ReportList = ({ rows, isLater }: { readonly rows: readonly TlsReportRow[];
           { title: "Period" },
           { title: "Successful", align: "end" },
           { title: "Failed", align: "end" },
-          { title: "Received", isWide: true },
+          { title: "Received" },
         ]}
         rows={shown.map(({ id, org, reportId, beginMs, endMs, successfulSessions, failedSessions, receivedAtMs }) => ({
           key: id,
@@ -243,7 +243,7 @@ const ReportList = ({ rows, isLater }: { readonly rows: readonly TlsReportRow[];
           ],
         }))}
       />
-      <Pager next={next} isLater={isLater} />
+      <Pager next={next} shown={shown.length} rows={limit} />
     </Panel>
   );
 };

@@ -318,7 +318,7 @@ const VerifyPanel = ({ latest }: HomeFacts) => (
         {latest.map((row) => (
           <li key={row.id}>
             <Link href={`/verify/${row.id}`}>
-              <Mono text={row.email} charactersMax={30} />
+              <Mono text={row.email} />
             </Link>
             <ResultBadge row={row} />
           </li>

@@ -8,11 +8,11 @@ import { encodingName, rowNumber, separatorName } from "./list-facts.tsx";
 
 const ROWS_SHOWN = 5;
 const COLUMNS_SHOWN = 8;
-const CELL_CHARACTERS = 40;
+const CELL_CHARACTERS_MAX = 80;
 
 const Cell = ({ text }: { readonly text: string }) => (
   <span class="nowrap">
-    <Mono text={text} charactersMax={CELL_CHARACTERS} />
+    <Mono text={text} />
   </span>
 );
 
@@ -44,6 +44,7 @@ export const FirstRows = ({ preview }: { readonly preview: Preview }) => {
     <Panel title={rows.length < ROWS_SHOWN ? "The rows" : "The first five rows"} aside={hidden(count)} isFlush>
       <Table
         caption="The first rows of the file"
+        isScrolled
         columns={[{ title: "Row", align: "end" }, { title: "Verified as" }, ...columns]}
         rows={rows.map((row) => ({
           key: row.row_index,
@@ -89,10 +90,11 @@ export const SampleRows = ({ sample, sheet }: SampleProps) => {
     >
       <Table
         caption="The first rows of the file"
+        isScrolled
         columns={columns}
         rows={records.map((cells, at) => ({
           key: at,
-          cells: columns.map((_, column) => <Cell text={(cells[column] ?? "").slice(0, CELL_CHARACTERS * 2)} />),
+          cells: columns.map((_, column) => <Cell text={(cells[column] ?? "").slice(0, CELL_CHARACTERS_MAX)} />),
         }))}
       />
     </Panel>

@@ -5,6 +5,7 @@ import type { JobRow } from "../../bulk/results/job-store.ts";
 import type { BulkJobs } from "../../bulk/jobs.ts";
 import { StackBar, type StackPart } from "../components/chart.tsx";
 import { Link, Badge, type Kind } from "../components/inline.tsx";
+import type { RowMenuProps } from "../components/row-menu.tsx";
 import { Table } from "../components/table.tsx";
 import { Time, countText, Num, numberText, Percent } from "../components/figures.tsx";
 import { manualHint } from "../../foundation/base/manual-hint.ts";
@@ -175,12 +176,25 @@ const Progress = ({ job, verdicts, secondsLeft }: ListFacts) => {
 };
 
 const columns = [
-  { title: "List" },
-  { title: "Status", isWide: true },
+  { title: "List", isMain: true },
+  { title: "Status" },
   { title: "Results" },
-  { title: "Addresses", align: "end", isWide: true },
-  { title: "Started", isWide: true },
+  { title: "Addresses", align: "end" },
+  { title: "Started" },
 ] as const;
+
+const menuOf = ({ id, name, status }: JobRow): RowMenuProps => {
+  const isOpen = status === "queued" || status === "running";
+  return {
+    about: listTitle(name),
+    acts: [
+      { text: "Download …", icon: "download", href: `/lists/${id}?confirm=download` },
+      isOpen
+        ? { text: "Cancel …", icon: "x", href: `/lists/${id}?confirm=cancel` }
+        : { text: "Delete …", icon: "trash-2", href: `/lists/${id}?confirm=delete` },
+    ],
+  };
+};
 
 /** The lists of an account, one a row. */
 export const ListTable = ({ lists }: { readonly lists: readonly ListFacts[] }) => (
@@ -198,9 +212,6 @@ export const ListTable = ({ lists }: { readonly lists: readonly ListFacts[] }) =
               {listTitle(job.name)}
             </Link>
             <span class="second">{countText(job.rowsTotal, "row")}</span>
-            <span class="narrow-only">
-              <Badge kind={kind}>{label}</Badge>
-            </span>
           </>,
           <Badge kind={kind}>{label}</Badge>,
           <Progress {...facts} />,
@@ -210,6 +221,7 @@ export const ListTable = ({ lists }: { readonly lists: readonly ListFacts[] }) =
             <span class="second clamp">by {startedBy}</span>
           </>,
         ],
+        menu: menuOf(job),
       };
     })}
   />

@@ -74,7 +74,6 @@ const GroupTable = ({ job, counts }: GroupProps) => {
   return (
     <Table
       caption="Results by group"
-      isStacked
       columns={[
         { title: "Group" },
         { title: "Rows", align: "end" },

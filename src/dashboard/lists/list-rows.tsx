@@ -1,8 +1,10 @@
 import type { WaitingRow } from "../../bulk/results/row-store.ts";
+import { Mono } from "../components/copy.tsx";
 import { Empty, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
 import { DownloadLink, Link, withParameters, Badge } from "../components/inline.tsx";
-import { Pager, Table } from "../components/table.tsx";
+import { Pager } from "../components/pager.tsx";
+import { Table, type TableRow } from "../components/table.tsx";
 import { countText, Time } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 import { wordsOfReason } from "../components/verification.tsx";
@@ -30,7 +32,8 @@ export interface RowsPanelProps {
   readonly count: number | null;
   /** The sub_statuses that occur. */
   readonly reasons: readonly string[];
-  readonly cursor: string | undefined;
+  /** The rows of a full page. */
+  readonly limit: number;
   readonly next: string | null;
   /** Whether some rows have no result yet. */
   readonly hasOpenRows: boolean;
@@ -58,36 +61,40 @@ const ResultBadge = ({ row }: { readonly row: WaitingRow }) => {
   );
 };
 
-/** The address of a cell, cut by its width before its domain, which says most; the cell is there on hover. */
-const AddressText = ({ cell }: { readonly cell: string }) => {
-  const address = cleanAddress(cell);
-  const at = address.lastIndexOf("@");
-  return (
-    <span class="mono cut-address" title={cell}>
-      <span>{at < 0 ? address : address.slice(0, at)}</span>
-      {at >= 0 && <span>{address.slice(at)}</span>}
-    </span>
-  );
-};
-
 /** A suggestion differs in its domain only. */
 const domainOf = (address: string): string => address.slice(address.lastIndexOf("@") + 1);
+
+/** Rows without an address have none. */
+const menuOf = ({ submittedEmail: email }: WaitingRow): Pick<TableRow, "menu"> =>
+  email.trim() === ""
+    ? {}
+    : {
+        menu: {
+          about: email,
+          copy: { text: email, label: "Copy the address" },
+          acts: [{ text: "Verify again", icon: "refresh-cw", action: "/verify", fields: { email } }],
+        },
+      };
 
 const RowTable = ({ jobId, rows }: Pick<RowsPanelProps, "jobId" | "rows">) => (
   <Table
     caption="Rows of the list"
     columns={[
-      { title: "Row", align: "end", isWide: true },
-      { title: "Address" },
+      { title: "Row", align: "end" },
+      { title: "Address", isMain: true },
       { title: "Result" },
-      { title: "Quality", align: "end", isWide: true },
+      { title: "Quality", align: "end" },
     ]}
     rows={rows.map((row) => ({
       key: row.rowIndex,
       cells: [
         rowNumber(row.rowIndex),
         <Link href={`/lists/${jobId}/rows/${row.rowIndex}`} class="address">
-          {row.submittedEmail.trim() === "" ? "no address" : <AddressText cell={row.submittedEmail} />}
+          {row.submittedEmail.trim() === "" ? (
+            "no address"
+          ) : (
+            <Mono text={cleanAddress(row.submittedEmail)} title={row.submittedEmail} />
+          )}
         </Link>,
         <>
           <ResultBadge row={row} />
@@ -95,6 +102,7 @@ const RowTable = ({ jobId, rows }: Pick<RowsPanelProps, "jobId" | "rows">) => (
         </>,
         row.subStatus === null ? "" : row.qualityScore,
       ],
+      ...menuOf(row),
     }))}
   />
 );
@@ -111,7 +119,7 @@ const OrderLink = ({ order }: { readonly order: string }) => {
 };
 
 /** The rows of a list with their results, filtered and page by page. */
-export const RowsPanel = ({ jobId, rows, filters, count, reasons, cursor, next, hasOpenRows }: RowsPanelProps) => {
+export const RowsPanel = ({ jobId, rows, filters, count, reasons, limit, next, hasOpenRows }: RowsPanelProps) => {
   const { show = "", reason = "", q = "", host, order } = filters;
   const path = `/lists/${jobId}`;
   const shown = { show: show === "" ? null : show, reason: reason === "" ? null : reason, q: q === "" ? null : q };
@@ -124,13 +132,12 @@ export const RowsPanel = ({ jobId, rows, filters, count, reasons, cursor, next, 
         </p>
       )}
       <Filters action={path}>
-        <SelectField name="show" label="Show" value={show} options={showOptions(hasOpenRows)} isImmediate />
+        <SelectField name="show" label="Show" value={show} options={showOptions(hasOpenRows)} />
         <SelectField
           name="reason"
           label="Reason"
           value={reason}
           options={[["", "Every reason"], ...reasons.map((one) => [one, wordsOfReason(one).label] as const)]}
-          isImmediate
         />
         {host !== undefined && <input type="hidden" name="host" value={host} />}
         {order === "last" && <input type="hidden" name="order" value={order} />}
@@ -146,7 +153,7 @@ export const RowsPanel = ({ jobId, rows, filters, count, reasons, cursor, next, 
         ) : (
           <RowTable jobId={jobId} rows={rows} />
         )}
-        <Pager next={next} isLater={cursor !== undefined}>
+        <Pager next={next} shown={rows.length} total={count ?? undefined} rows={limit}>
           {rows.length > 0 && (
             <DownloadLink href={download}>
               CSV of {count === null ? "these rows" : `these ${countText(count, "row")}`}

@@ -133,7 +133,6 @@ export const HostsPanel = ({ jobId, shown, total }: HostsProps & { readonly jobI
     ) : (
       <Table
         caption="Mail hosts by the number of addresses"
-        isStacked
         columns={[
           { title: "Mail host" },
           { title: "What it does" },
@@ -174,7 +173,6 @@ const ChangeTable = ({
   <>
     <Table
       caption="What has changed"
-      isStacked
       columns={[
         { title: "Change" },
         { title: "Addresses", align: "end" },

@@ -15,7 +15,7 @@ import type { Draft } from "../../bulk/arrival/drafts.ts";
 import { Empty, PageHead, Panel, Live } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
 import { HelpText, Link, withParameters } from "../components/inline.tsx";
-import { Pager } from "../components/table.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
 import { Time, bytesText } from "../components/figures.tsx";
 import { UploadForms } from "./draft-pages.tsx";
 import type { JobQueries } from "../../bulk/job-queries.ts";
@@ -23,7 +23,6 @@ import { isoTime } from "../../foundation/base/clock.ts";
 import { attachment, streamRows } from "../../foundation/http/response.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
 
-const LISTS_PER_PAGE = 25;
 const SEARCH_CHARACTERS_MAX = 200;
 
 /** A text that is looked for. */
@@ -33,6 +32,7 @@ const listsQuery = z.object({
   status: z.enum(JOB_STATUSES).optional(),
   q: searchTextSchema.optional(),
   cursor: z.uuid().optional(),
+  rows: rowsParameter,
 });
 
 const filtersOf = ({ status, q }: Pick<z.output<typeof listsQuery>, "status" | "q">) => ({
@@ -44,17 +44,18 @@ const filtersOf = ({ status, q }: Pick<z.output<typeof listsQuery>, "status" | "
 const viewLists = async (
   useCases: ListUseCases,
   viewer: Viewer,
-  { status, q, cursor }: z.output<typeof listsQuery>,
+  { status, q, cursor, rows: limit }: z.output<typeof listsQuery>,
 ): Promise<View> => {
   const { caller } = viewer;
   const filters = filtersOf({ status, q });
-  const window = { before: cursor ?? null, limit: LISTS_PER_PAGE };
+  const window = { before: cursor ?? null, limit };
   const { rows, next } = await useCases.queries.search(caller, filters, window);
   const props = {
     lists: rows.map((job) => listFacts(useCases, job)),
     drafts: useCases.bulk.drafts.waiting(caller),
     filters: { status, q },
     cursor,
+    limit,
     next,
     isTest: viewer.mode === "test",
   };
@@ -64,7 +65,7 @@ const viewLists = async (
 /** `/lists`, and the same lists as a file. */
 export const createListsPages = (useCases: ListUseCases): PageRoute[] => [
   page({ path: "/lists", query: listsQuery }, ({ viewer, query }) => viewLists(useCases, viewer, query)),
-  page({ path: CSV_PATH, query: listsQuery.omit({ cursor: true }) }, ({ request, viewer, query }) =>
+  page({ path: CSV_PATH, query: listsQuery.omit({ cursor: true, rows: true }) }, ({ request, viewer, query }) =>
     sendLists(useCases, request, viewer, filtersOf(query)),
   ),
 ];
@@ -77,6 +78,7 @@ interface AddressListsPageProps {
   readonly drafts: readonly Draft[];
   readonly filters: { readonly status: string | undefined; readonly q: string | undefined };
   readonly cursor: string | undefined;
+  readonly limit: number;
   readonly next: string | null;
   readonly isTest: boolean;
 }
@@ -117,7 +119,7 @@ const CsvLink = ({ status, q }: AddressListsPageProps["filters"]) => {
 };
 
 /** `/lists`: how to add one, and all of them. */
-const AddressListsPage = ({ lists, drafts, filters, cursor, next, isTest }: AddressListsPageProps) => {
+const AddressListsPage = ({ lists, drafts, filters, cursor, limit, next, isTest }: AddressListsPageProps) => {
   const isFiltered = filters.status !== undefined || filters.q !== undefined;
   const isLater = cursor !== undefined;
   const isRunning = lists.some(isOpenList);
@@ -141,13 +143,7 @@ const AddressListsPage = ({ lists, drafts, filters, cursor, next, isTest }: Addr
       ) : (
         <Panel title="Your lists" aside={<CsvLink {...filters} />} isFlush>
           <Filters action="/lists">
-            <SelectField
-              name="status"
-              label="Status"
-              value={filters.status ?? ""}
-              options={STATUS_OPTIONS}
-              isImmediate
-            />
+            <SelectField name="status" label="Status" value={filters.status ?? ""} options={STATUS_OPTIONS} />
             <Field name="q" type="search" label="Name contains" value={filters.q ?? ""} />
           </Filters>
           <Live id="lists" everyS={LIVE_S} isOn={isRunning}>
@@ -161,7 +157,7 @@ const AddressListsPage = ({ lists, drafts, filters, cursor, next, isTest }: Addr
               <ListTable lists={lists} />
             )}
           </Live>
-          <Pager next={next} isLater={isLater} />
+          <Pager next={next} shown={lists.length} rows={limit} />
         </Panel>
       )}
     </>

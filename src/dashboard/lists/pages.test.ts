@@ -111,7 +111,7 @@ describe("the lists of an account", () => {
     const app = start();
     const visitor = await signIn(app);
     const key = app.newKey();
-    for (let count = 0; count < 26; count++)
+    for (let count = 0; count < 51; count++)
       await app.request("POST", "/v1/bulk-verifications", {
         key,
         body: { emails: ["a@a.example"], name: `n${count}.` },
@@ -453,11 +453,9 @@ describe("one list", () => {
     const visitor = await signIn(app);
     const cells = ["Łukasz Żak <anna@lindenhof.example>", `${"l".repeat(60)}@lindenhof.example`, "no address"];
     const { html } = await visitor.get(await startList(visitor, `email\n${cells.join("\n")}\n`));
-    expect(html).toContain(
-      `title="Łukasz Żak &lt;anna@lindenhof.example>"><span>anna</span><span>@lindenhof.example</span>`,
-    );
-    expect(html).toContain(`<span>${"l".repeat(60)}</span><span>@lindenhof.example</span>`);
-    expect(html).toContain('title="no address"><span>no address</span></span>');
+    expect(html).toContain(`title="Łukasz Żak &lt;anna@lindenhof.example>">anna@lindenhof.example</span>`);
+    expect(html).toContain(`<span class="cut">${"l".repeat(60)}</span><span class="cut">@lindenhof.example</span>`);
+    expect(html).toContain('title="no address">no address</span>');
   });
 
   test("is downloaded whole and in parts", async () => {

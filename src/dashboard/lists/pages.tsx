@@ -22,6 +22,8 @@ import type { ListRowFilter, WaitingRow } from "../../bulk/results/row-store.ts"
 import type { Evidence } from "../../verify/evidence.ts";
 import { Link } from "../components/inline.tsx";
 import { Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
+import { rowsParameter } from "../components/pager.tsx";
+import { PrintButton, PrintHead } from "../components/print.tsx";
 import { Time } from "../components/figures.tsx";
 import { Conclusion, ScoresPanel, SignalsPanel } from "../verify/verification-body.tsx";
 import { EvidenceView } from "../verify/evidence-view.tsx";
@@ -33,8 +35,6 @@ export const createListPages = (useCases: ListUseCases, clock: Clock): PageRoute
   ...createListViews(useCases),
   ...createListActions(useCases),
 ];
-
-const ROWS_PER_PAGE = 50;
 
 const listParams = z.object({ id: z.string() });
 
@@ -64,6 +64,7 @@ const rowsQuery = z.object({
   tab: z.enum(LIST_TABS).default("rows"),
   order: z.enum(["first", "last"]).default("first"),
   cursor: rowIndexText.optional(),
+  rows: rowsParameter,
   confirm: z.enum(CONFIRMATIONS).optional(),
   /** The list to compare with. */
   with: z.uuid().optional(),
@@ -108,14 +109,14 @@ const confirmationOf = async (useCases: ListUseCases, job: JobRow, query: RowsQu
 
 /** The rows that a page shows. */
 const rowsOf = async ({ queries }: ListUseCases, job: JobRow, query: RowsQuery) => {
-  const { show, reason, q, host, order, cursor } = query;
+  const { show, reason, q, host, order, cursor, rows: limit } = query;
   const filter = filterOf(query);
-  const { rows, next } = await queries.rows(job, filter, { behind: cursor ?? null, order, limit: ROWS_PER_PAGE });
+  const { rows, next } = await queries.rows(job, filter, { behind: cursor ?? null, order, limit });
   return {
     jobId: job.id,
     filters: { show, reason, q, host, order },
     count: rows.length === 0 ? null : await queries.countRows(job, filter),
-    cursor: cursor === undefined ? undefined : String(cursor),
+    limit,
     next: next === null ? null : String(next),
     hasOpenRows: job.rowsFinished < job.rowsTotal,
     rows: rows.map((row) => ({ ...row, suggestion: rowHints(row).suggestion })),
@@ -207,7 +208,7 @@ const viewRow = async (
   const row = useCases.queries.row(job, index);
   // Null when it has expired.
   const evidence = await unlessMissing(() => useCases.bulk.evidence(viewer.caller, id, index));
-  const props = { job, row, result: resultOfRow(row), evidence };
+  const props = { job, row, result: resultOfRow(row), evidence, account: viewer.account.name };
   return { title: `Row ${index + 1}, ${listTitle(job.name)}`, section: "lists", body: <RowPage {...props} /> };
 };
 
@@ -285,6 +286,8 @@ interface RowPageProps {
   readonly result: VerificationResult | null;
   /** Null when it has expired. */
   readonly evidence: Evidence | null;
+  /** The name of the account. */
+  readonly account: string;
 }
 
 const NotFinished = ({ row }: Pick<RowPageProps, "row">) => (
@@ -319,7 +322,7 @@ const AboutRow = ({ job, row }: Pick<RowPageProps, "job" | "row">) => (
 );
 
 /** `/lists/:id/rows/:row`: the result of one row, and how we know. */
-const RowPage = ({ job, row, result, evidence }: RowPageProps) => {
+const RowPage = ({ job, row, result, evidence, account }: RowPageProps) => {
   const { rowIndex, submittedEmail } = row;
   const path = `/lists/${job.id}/rows`;
   return (
@@ -338,6 +341,14 @@ const RowPage = ({ job, row, result, evidence }: RowPageProps) => {
             {rowIndex < job.rowsTotal - 1 && <Link href={`${path}/${rowIndex + 1}`}>Next row</Link>}
           </>
         }
+        actions={<PrintButton />}
+      />
+      <PrintHead
+        what={`Row ${rowNumber(rowIndex)} of ${listTitle(job.name)}`}
+        id={`${job.id}, row ${rowNumber(rowIndex)}`}
+        account={account}
+        requestedMs={job.createdAtMs}
+        finishedMs={result === null ? null : row.verifiedAtMs}
       />
       {result === null ? <NotFinished row={row} /> : <Conclusion result={result} evidence={evidence} />}
       <Columns

@@ -12,7 +12,8 @@ import { Mono } from "../components/copy.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters } from "../components/form.tsx";
 import { DownloadLink, withParameters } from "../components/inline.tsx";
-import { Pager, Table, type TableRow } from "../components/table.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Table, type TableRow } from "../components/table.tsx";
 import { Time } from "../components/figures.tsx";
 import { page } from "../page.ts";
 import type { Viewer } from "../visit.ts";
@@ -26,7 +27,6 @@ export interface AuditUseCases {
 }
 
 const PATH = "/settings/audit";
-const PAGE_ROWS = 100;
 const CSV_ROWS_MAX = 10_000;
 const USER = /^user (.+)$/;
 const KEY = /^key (.+)$/;
@@ -35,6 +35,7 @@ const query = z.object({
   since: z.iso.date().optional(),
   action: z.string().max(60).default(""),
   cursor: z.coerce.number().int().positive().optional(),
+  rows: rowsParameter,
 });
 
 /** Who changed what in the account. */
@@ -56,12 +57,17 @@ export const createAuditPages = ({ audit, userEmails, keyNames }: AuditUseCases)
   return [
     page({ path: PATH, query }, ({ viewer, query: given }) => {
       const actorOf = actorReader(viewer.account.id);
-      const limits = { before: given.cursor ?? null, limit: PAGE_ROWS + 1 };
+      const limits = { before: given.cursor ?? null, limit: given.rows + 1 };
       const found = audit.list(filtersOf(viewer, given), limits);
-      const rows = found.slice(0, PAGE_ROWS);
-      const next = found.length > PAGE_ROWS ? String(rows.at(-1)?.id) : null;
+      const rows = found.slice(0, given.rows);
+      const next = found.length > given.rows ? String(rows.at(-1)?.id) : null;
       const names = new Map([...userEmails(), ...keyNames(viewer.account.id)]);
-      const shown = { rows: rows.map((entry) => rowOf(entry, actorOf(entry), names)), next, ...given };
+      const shown = {
+        ...given,
+        limit: given.rows,
+        rows: rows.map((entry) => rowOf(entry, actorOf(entry), names)),
+        next,
+      };
       return { title: "Audit log", section: "settings", body: <AuditPage {...shown} /> };
     }),
     page({ path: `${PATH}.csv`, query }, ({ viewer, query: given }) => {
@@ -78,8 +84,6 @@ export const createAuditPages = ({ audit, userEmails, keyNames }: AuditUseCases)
   ];
 };
 
-const SUBJECT_CHARACTERS = 24;
-
 const rowOf = (entry: AuditEntry, actor: string, names: ReadonlyMap<string, string>): TableRow => {
   const { id, action, subject, before, after } = auditView(entry);
   return {
@@ -88,7 +92,7 @@ const rowOf = (entry: AuditEntry, actor: string, names: ReadonlyMap<string, stri
       <Time atMs={entry.atMs} style="full" />,
       actor,
       action,
-      subject === null ? "" : (names.get(subject) ?? <Mono text={subject} charactersMax={SUBJECT_CHARACTERS} />),
+      subject === null ? "" : (names.get(subject) ?? <Mono text={subject} />),
       auditChangeText({ before, after }),
     ],
   };
@@ -99,10 +103,10 @@ interface PageProps {
   readonly next: string | null;
   readonly since?: string | undefined;
   readonly action: string;
-  readonly cursor?: number | undefined;
+  readonly limit: number;
 }
 
-const AuditPage = ({ rows, next, since = "", action, cursor }: PageProps) => (
+const AuditPage = ({ rows, next, since = "", action, limit }: PageProps) => (
   <>
     <PageHead
       title="Audit log"
@@ -129,13 +133,13 @@ const AuditPage = ({ rows, next, since = "", action, cursor }: PageProps) => (
             { title: "When" },
             { title: "Who" },
             { title: "Action" },
-            { title: "Subject", isWide: true },
-            { title: "Change", isWide: true },
+            { title: "Subject" },
+            { title: "Change", isText: true },
           ]}
           rows={rows}
         />
       )}
-      <Pager next={next} isLater={cursor !== undefined} />
+      <Pager next={next} shown={rows.length} rows={limit} />
     </Panel>
   </>
 );

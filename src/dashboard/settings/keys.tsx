@@ -142,10 +142,10 @@ const KeyList = ({ keys, mode }: { readonly keys: readonly OwnKey[]; readonly mo
           <Table
             caption="API keys"
             columns={[
-              { title: "Name" },
-              { title: "Scopes", isWide: true },
+              { title: "Name", isMain: true },
+              { title: "Scopes" },
               { title: "Last used" },
-              { title: "Expires", isWide: true },
+              { title: "Expires" },
             ]}
             rows={keys.map(rowOf)}
           />

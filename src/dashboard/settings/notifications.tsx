@@ -237,9 +237,9 @@ const Stopped = ({ stopped, isOwner }: Pick<PageProps, "isOwner"> & { readonly s
       <Table
         caption="Mail that recipients receive no longer"
         columns={[
-          { title: "Recipient" },
+          { title: "Recipient", isMain: true },
           { title: "Mail" },
-          { title: "Since", isWide: true },
+          { title: "Since" },
           { title: "Resume", isTitleHidden: true, align: "end" },
         ]}
         rows={stopped.map(({ recipient, kind, at }) => ({

@@ -134,11 +134,11 @@ describe("the suppression list", () => {
 
   test("is shown in pages, and a search takes its characters literally", async () => {
     const visitor = await signIn(start());
-    const entries = Array.from({ length: 150 }, (_, n) => `n${String(n).padStart(3, "0")}@example.com`);
+    const entries = Array.from({ length: 90 }, (_, n) => `n${String(n).padStart(3, "0")}@example.com`);
     await visitor.post(SUPPRESS, { entries: [...entries, "100%_@example.com"].join("\n") });
     const first = await visitor.get(SUPPRESS);
     const next = /rel="next" href="([^"]+)"/.exec(first.html)?.[1]?.replaceAll("&amp;", "&") ?? "";
-    expect((await visitor.get(next)).text).toContain("n149@example.com");
+    expect((await visitor.get(next)).text).toContain("n089@example.com");
     expect((await visitor.get(`${SUPPRESS}?q=%25_`)).text).toContain("100%_@example.com");
     expect((await visitor.get(`${SUPPRESS}?q=%25_`)).text).not.toContain("n001@");
   });

@@ -7,7 +7,8 @@ import { Mono } from "../components/copy.tsx";
 import { Empty, Columns, PageHead, Panel } from "../components/panel.tsx";
 import { Button, CheckField, Field, Filters, PostForm, TextAreaField } from "../components/form.tsx";
 import { DownloadLink } from "../components/inline.tsx";
-import { Pager, Table } from "../components/table.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Table } from "../components/table.tsx";
 import { Time, countText } from "../components/figures.tsx";
 import { formAction, page, listOf, optionalText } from "../page.ts";
 import { type View, redirectTo } from "../visit.ts";
@@ -17,23 +18,26 @@ export interface SuppressionUseCases {
 }
 
 const PATH = "/settings/suppressions";
-const PAGE_ROWS = 100;
 const CSV_ROWS = 1_000;
 const ENTRIES_MAX = 20_000;
 const PROBLEMS_SHOWN_MAX = 5;
 const REMOVE_FORM = "remove-suppressions";
 
-const query = z.object({ q: z.string().max(320).default(""), cursor: z.string().max(320).default("") });
+const query = z.object({
+  q: z.string().max(320).default(""),
+  cursor: z.string().max(320).default(""),
+  rows: rowsParameter,
+});
 type Query = z.output<typeof query>;
 
 /** The operator's list of addresses and domains that are never probed. */
 export const createSuppressionPages = ({ suppressions }: SuppressionUseCases) => {
-  const view = ({ q, cursor }: Query): View => {
-    const found = suppressions.search({ text: q, after: cursor, limit: PAGE_ROWS + 1 });
+  const view = ({ q, cursor, rows }: Query): View => {
+    const found = suppressions.search({ text: q, after: cursor, limit: rows + 1 });
     return {
       title: "Suppression list",
       section: "settings",
-      body: <SuppressionPage {...{ found, q, cursor }} count={suppressions.count()} />,
+      body: <SuppressionPage {...{ found, q, rows }} count={suppressions.count()} />,
     };
   };
   return [
@@ -56,7 +60,7 @@ export const createSuppressionPages = ({ suppressions }: SuppressionUseCases) =>
           added.known === 0 ? "" : ` ${countText(added.known, "entry was", "entries were")} on the list already.`;
         return redirectTo(viewer, PATH, { ok: `Added ${countText(added.added, "entry", "entries")}.${known}` });
       },
-      { rerender: () => view({ q: "", cursor: "" }) },
+      { rerender: () => view(query.parse({})) },
     ),
     formAction({ path: `${PATH}/remove`, form: z.object({ entry: listOf(z.string()) }) }, ({ viewer, form, done }) => {
       done.after = { entries: form.entry.length };
@@ -108,7 +112,7 @@ interface PageProps {
   /** One more than is shown, if there are more. */
   readonly found: readonly Suppression[];
   readonly q: string;
-  readonly cursor: string;
+  readonly rows: number;
   readonly count: number;
 }
 
@@ -125,9 +129,9 @@ const SuppressionPage = (props: PageProps) => (
   </>
 );
 
-const Entries = ({ found, q, cursor, count }: PageProps) => {
-  const shown = found.slice(0, PAGE_ROWS);
-  const next = found.length > PAGE_ROWS ? (shown.at(-1)?.entry ?? null) : null;
+const Entries = ({ found, q, rows, count }: PageProps) => {
+  const shown = found.slice(0, rows);
+  const next = found.length > rows ? (shown.at(-1)?.entry ?? null) : null;
   if (count === 0)
     return (
       <Panel title="Entries">
@@ -151,12 +155,11 @@ const Entries = ({ found, q, cursor, count }: PageProps) => {
       ) : (
         <Table
           caption="Entries of the suppression list"
-          isStacked
           columns={[
             { title: "Remove", isTitleHidden: true },
-            { title: "Entry" },
-            { title: "Note" },
-            { title: "Added", isWide: true },
+            { title: "Entry", isMain: true },
+            { title: "Note", isText: true },
+            { title: "Added" },
           ]}
           rows={shown.map(({ entry, note, createdAtMs }) => ({
             key: entry,
@@ -169,7 +172,7 @@ const Entries = ({ found, q, cursor, count }: PageProps) => {
           }))}
         />
       )}
-      <Pager next={next} isLater={cursor !== ""}>
+      <Pager next={next} shown={shown.length} total={q === "" ? count : undefined} rows={rows}>
         <PostForm action={`${PATH}/remove`} id={REMOVE_FORM}>
           <Button kind="danger" icon="trash-2">
             Remove ticked

@@ -81,7 +81,6 @@ const creditsOf = async (
   return {
     balance,
     grants: shown,
-    isLater: before !== null,
     next: grants.length > GRANTS_SHOWN ? (shown.at(-1)?.id ?? null) : null,
     forecast: await usage.forecast(owner, balance.available, nowMs),
   };

@@ -13,7 +13,8 @@ import { Mono } from "../components/copy.tsx";
 import { Empty, Columns, PageHead, Panel, Stat, Stats } from "../components/panel.tsx";
 import { Button, Field, GetForm, SelectField } from "../components/form.tsx";
 import { ButtonLink, Link, Badge } from "../components/inline.tsx";
-import { Table, Pager } from "../components/table.tsx";
+import { Pager } from "../components/pager.tsx";
+import { Table } from "../components/table.tsx";
 import { wordsOfReason } from "../components/verification.tsx";
 import type { Balance, LedgerEntry } from "../../accounts/billing/store.ts";
 import { Time, countText, Num, numberText, Percent, percentText } from "../components/figures.tsx";
@@ -61,7 +62,7 @@ export const UsagePage = (facts: UsageFacts) => {
   );
 };
 
-const DAY_FORMAT = new Intl.DateTimeFormat("en-US", {
+const DAY_FORMAT = new Intl.DateTimeFormat("en-GB", {
   weekday: "short",
   month: "short",
   day: "numeric",
@@ -69,11 +70,11 @@ const DAY_FORMAT = new Intl.DateTimeFormat("en-US", {
   timeZone: "UTC",
 });
 
-/** A day of the report for a person: "Sun, Nov 22, 2026". */
+/** A day of the report for a person: "Sun, 22 Nov 2026". */
 const dayText = (day: string): string => DAY_FORMAT.format(Date.parse(day));
 
 /** The same without the year. */
-const shortDayText = (day: string): string => dayText(day).replace(/, \d+$/, "");
+const shortDayText = (day: string): string => dayText(day).replace(/ \d+$/, "");
 
 const MONTH_FORMAT = new Intl.DateTimeFormat("en-US", { month: "long", year: "numeric", timeZone: "UTC" });
 
@@ -199,10 +200,10 @@ const Keys = ({ keys, nameOf, range }: UsageFacts) => (
       columns={[
         { title: "Key or user" },
         { title: "Verifications", align: "end" },
-        { title: "Deliverable", align: "end", isWide: true },
-        { title: "Risky", align: "end", isWide: true },
-        { title: "Undeliverable", align: "end", isWide: true },
-        { title: "Rate-limited", align: "end", isWide: true },
+        { title: "Deliverable", align: "end" },
+        { title: "Risky", align: "end" },
+        { title: "Undeliverable", align: "end" },
+        { title: "Rate-limited", align: "end" },
         { title: "Credits", align: "end" },
       ]}
       rows={[
@@ -229,8 +230,7 @@ const KeyName = ({ id, name }: { readonly id: string; readonly name: string | nu
   if (name !== null) return <b>{name}</b>;
   return (
     <>
-      <span class="soft">{id.startsWith("user:") ? "former user" : "removed key"}</span>{" "}
-      <Mono text={id} charactersMax={18} />
+      <span class="soft">{id.startsWith("user:") ? "former user" : "removed key"}</span> <Mono text={id} />
     </>
   );
 };
@@ -270,8 +270,8 @@ const Days = ({ days, credits }: UsageFacts) => {
           { title: "Day" },
           { title: "Verifications", align: "end" },
           { title: "Charged", align: "end" },
-          ...(credits === null ? [] : [{ title: "Not charged", align: "end", isWide: true } as const]),
-          { title: "Rate-limited", align: "end", isWide: true },
+          ...(credits === null ? [] : [{ title: "Not charged", align: "end" } as const]),
+          { title: "Rate-limited", align: "end" },
         ]}
         rows={shown.map((day) => ({
           key: day.group,
@@ -321,7 +321,6 @@ export interface CreditFacts {
   readonly forecast: CreditForecast;
   readonly grants: ReadonlyArray<LedgerEntry & { readonly id: number }>;
   readonly next: number | null;
-  readonly isLater: boolean;
 }
 
 const YEARS_TEN_DAYS = 3_650;
@@ -337,7 +336,7 @@ const forecastText = ({ balance, forecast: { creditsPerDay, days, daysLeft } }: 
 };
 
 /** The credits that were granted, with their notes. */
-const Grants = ({ balance, grants, next, isLater }: CreditFacts) => (
+const Grants = ({ balance, grants, next }: CreditFacts) => (
   <Panel title="Credits in" aside={<Link href="/usage/credits.csv">CSV</Link>} isFlush>
     {balance.held > 0 && (
       <p class="panel-note">
@@ -371,6 +370,6 @@ const Grants = ({ balance, grants, next, isLater }: CreditFacts) => (
         }))}
       />
     )}
-    <Pager next={next === null ? null : String(next)} isLater={isLater} />
+    <Pager next={next === null ? null : String(next)} shown={grants.length} />
   </Panel>
 );

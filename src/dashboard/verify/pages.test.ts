@@ -76,8 +76,8 @@ describe("verify", () => {
   test("hostile text is text", async () => {
     const { visitor } = await start();
     const shown = await visitor.submit("/test/verify", { email: '"<img src=x onerror=alert(1)>"@any.example' });
-    expect(shown.html).not.toContain("<img");
-    expect((await visitor.get("/test/verify")).html).not.toContain("<img");
+    expect(shown.html).not.toContain("<img src=x");
+    expect((await visitor.get("/test/verify")).html).not.toContain("<img src=x");
     expect((await visitor.get('/test/verify?q="><script>alert(1)</script>')).html).not.toContain("<script>alert");
   });
 });

@@ -12,7 +12,7 @@ import { resultSchema, SUB_STATUSES, VERDICTS } from "../../verify/result.ts";
 import type { VerificationRow } from "../../verify/store.ts";
 import { readAddressCell } from "../../foundation/mail/address-in-cell.ts";
 import { formAction, page } from "../page.ts";
-import { usePage, type View, type Viewer, type Flash, redirectTo } from "../visit.ts";
+import { usePage, type View, type Viewer, type Flash, isOwnPath, redirectTo, redirectToPath } from "../visit.ts";
 import { VerificationBody } from "./verification-body.tsx";
 import type { HistoryFilters } from "../../verify/history-store.ts";
 import { isId } from "../../foundation/base/secrets.ts";
@@ -20,8 +20,10 @@ import { Mono } from "../components/copy.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
 import { ResultBadge, VerifyBox, wordsOfReason, wordsOfVerdict } from "../components/verification.tsx";
+import type { RowMenuProps } from "../components/row-menu.tsx";
 import { DownloadLink, Link, withPath } from "../components/inline.tsx";
-import { Pager, Table } from "../components/table.tsx";
+import { countedTotal, TOTAL_MAX, Pager, rowsParameter } from "../components/pager.tsx";
+import { Table } from "../components/table.tsx";
 import { Time } from "../components/figures.tsx";
 
 export interface VerifyPageUseCases {
@@ -36,7 +38,6 @@ export interface VerifyPageUseCases {
 
 /** How long a form waits for a result before it leads to the page that waits for it. */
 const WAIT_MS = 300;
-const ROWS = 50;
 const EMAIL_CHARACTERS_MAX = 1_000;
 
 const idOnly = z.object({ id: idParameter("verification") });
@@ -71,10 +72,15 @@ export const createVerifyPages = (useCases: VerifyPageUseCases) => [
     const evidence = await findEvidence(useCases, viewer, params.id);
     return sendJson(request, { id: row.id, status: row.status, result, evidence });
   }),
-  formAction({ path: "/verify/:id/delete", params: idOnly }, async ({ viewer, params }) => {
-    await useCases.checks.remove(viewer.caller, params.id);
-    return redirectTo(viewer, "/verify", { ok: "The verification and its evidence are deleted." });
-  }),
+  formAction(
+    { path: "/verify/:id/delete", params: idOnly, form: z.object({ back: z.string().default("") }) },
+    async ({ viewer, params, form: { back } }) => {
+      await useCases.checks.remove(viewer.caller, params.id);
+      const history = viewer.href("/verify");
+      const isHistory = isOwnPath(back) && back.split("?")[0] === history;
+      return redirectToPath(isHistory ? back : history, { ok: "The verification and its evidence are deleted." });
+    },
+  ),
 ];
 
 const historyPages = (useCases: VerifyPageUseCases) => [
@@ -93,13 +99,15 @@ const historyView = async (
   viewer: Viewer,
   query: z.output<typeof verificationsQuery>,
 ): Promise<View> => {
-  const window = { before: query.cursor ?? null, limit: ROWS };
+  const window = { before: query.cursor ?? null, limit: query.rows };
   const { rows, next } = await history.page(viewer.caller, filtersOf(query, viewer), window);
+  const counted = history.count(viewer.caller, filtersOf(query, viewer), TOTAL_MAX + 1);
+  const total = counted === null ? undefined : countedTotal(counted);
   const keys = keysOf(viewer.account.id).filter(({ mode }) => mode === viewer.mode);
   return {
     title: "Verify",
     section: "verify",
-    body: <VerificationsBody {...{ rows, next, query, keys, nameOf }} />,
+    body: <VerificationsBody {...{ rows, next, total, query, keys, nameOf }} />,
   };
 };
 
@@ -126,7 +134,9 @@ const checkView = async (useCases: VerifyPageUseCases, viewer: Viewer, id: strin
   return {
     title: row.email,
     section: "verify",
-    body: <VerificationBody row={row} evidence={evidence} by={useCases.nameOf(row.keyId)} />,
+    body: (
+      <VerificationBody row={row} evidence={evidence} by={useCases.nameOf(row.keyId)} account={viewer.account.name} />
+    ),
   };
 };
 
@@ -140,6 +150,7 @@ const verificationsQuery = z.object({
   to: z.iso.date().optional(),
   q: z.string().trim().max(200).optional(),
   cursor: z.string().refine(isId).optional(),
+  rows: rowsParameter,
 });
 
 type Query = z.output<typeof verificationsQuery>;
@@ -158,6 +169,7 @@ const filtersOf = (query: Query, { timeZone }: Pick<Viewer, "timeZone">): Histor
 interface VerificationsBodyProps {
   readonly rows: readonly VerificationRow[];
   readonly next: string | null;
+  readonly total: number | "many" | undefined;
   readonly query: Query;
   readonly keys: readonly ApiKey[];
   readonly nameOf: (keyId: string) => string | null;
@@ -165,9 +177,9 @@ interface VerificationsBodyProps {
 
 /** The box, and below it everything that was verified one by one. */
 const VerificationsBody = (props: VerificationsBodyProps) => {
-  const { rows, next, query } = props;
+  const { rows, next, total, query } = props;
   const { url } = usePage();
-  const isFiltered = Object.values(query).some((value) => value !== undefined);
+  const isFiltered = Object.entries(query).some(([name, value]) => name !== "rows" && value !== undefined);
   return (
     <>
       <PageHead title="Verify" />
@@ -177,7 +189,7 @@ const VerificationsBody = (props: VerificationsBodyProps) => {
       <Panel title="History" aside={<DownloadLink href={withPath(url, "/verify.csv")}>CSV</DownloadLink>} isFlush>
         {(isFiltered || rows.length > 0) && <HistoryFilterForm {...props} />}
         {rows.length === 0 ? <NoRows isFiltered={isFiltered} hasMore={next !== null} /> : <HistoryTable {...props} />}
-        <Pager next={next} isLater={query.cursor !== undefined} />
+        <Pager next={next} shown={rows.length} total={total} rows={query.rows} />
       </Panel>
     </>
   );
@@ -232,31 +244,45 @@ const NoRows = ({ isFiltered, hasMore }: { readonly isFiltered: boolean; readonl
     </Empty>
   );
 
-const HistoryTable = ({ rows, nameOf }: VerificationsBodyProps) => (
-  <Table
-    caption="Verifications, the newest first"
-    isStacked
-    columns={[
-      { title: "Address" },
-      { title: "Result" },
-      { title: "Quality", align: "end", isWide: true },
-      { title: "Requested by", isWide: true },
-      { title: "When", align: "end" },
-    ]}
-    rows={rows.map((row) => ({
-      key: row.id,
-      cells: [
-        <Link href={`/verify/${row.id}`}>
-          <Mono text={row.email} />
-        </Link>,
-        <ResultBadge row={row} />,
-        row.result === null ? "–" : resultSchema.parse(JSON.parse(row.result)).quality_score,
-        nameOf(row.keyId) ?? "–",
-        <Time atMs={row.createdAtMs} />,
-      ],
-    }))}
-  />
-);
+const menuOf = ({ id, email, status }: VerificationRow, back: string): RowMenuProps => ({
+  about: email,
+  copy: { text: email, label: "Copy the address" },
+  acts: [
+    { text: "Verify again", icon: "refresh-cw", action: "/verify", fields: { email } },
+    ...(status === "completed"
+      ? [{ text: "Delete", icon: "trash-2", action: `/verify/${id}/delete`, fields: { back }, isFinal: true } as const]
+      : []),
+  ],
+});
+
+const HistoryTable = ({ rows, nameOf }: VerificationsBodyProps) => {
+  const { url } = usePage();
+  return (
+    <Table
+      caption="Verifications, the newest first"
+      columns={[
+        { title: "Address", isMain: true },
+        { title: "Result" },
+        { title: "Quality", align: "end" },
+        { title: "Requested by" },
+        { title: "When", align: "end" },
+      ]}
+      rows={rows.map((row) => ({
+        key: row.id,
+        cells: [
+          <Link href={`/verify/${row.id}`}>
+            <Mono text={row.email} />
+          </Link>,
+          <ResultBadge row={row} />,
+          row.result === null ? "–" : resultSchema.parse(JSON.parse(row.result)).quality_score,
+          nameOf(row.keyId) ?? "–",
+          <Time atMs={row.createdAtMs} />,
+        ],
+        menu: menuOf(row, url),
+      }))}
+    />
+  );
+};
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;

@@ -22,10 +22,17 @@ export const Transcripts = ({ evidence }: { readonly evidence: Evidence }) => {
   const { attempts, retries } = evidence;
   // Test keys have no sessions; their results are simulated.
   if (attempts.every(({ sessions }) => sessions.every(({ egress }) => egress === "test key"))) return null;
+  const firstSaid = attempts.findIndex(({ sessions }) => sessions.some(({ transcript }) => transcript.length > 0));
   return (
     <>
       {attempts.map((attempt, at) => (
-        <AttemptPanel key={attempt.number} attempt={attempt} count={attempts.length} retry={retries[at]} />
+        <AttemptPanel
+          key={attempt.number}
+          attempt={attempt}
+          count={attempts.length}
+          retry={retries[at]}
+          hasLegend={at === firstSaid}
+        />
       ))}
     </>
   );
@@ -35,9 +42,11 @@ interface AttemptPanelProps {
   readonly attempt: Attempt;
   readonly count: number;
   readonly retry: PlannedRetry | undefined;
+  /** Says who S and C are. */
+  readonly hasLegend: boolean;
 }
 
-const AttemptPanel = ({ attempt, count, retry }: AttemptPanelProps) => (
+const AttemptPanel = ({ attempt, count, retry, hasLegend }: AttemptPanelProps) => (
   <Panel
     title="What was said"
     aside={
@@ -47,6 +56,11 @@ const AttemptPanel = ({ attempt, count, retry }: AttemptPanelProps) => (
     }
     isFlush
   >
+    {hasLegend && (
+      <p class="panel-note small">
+        S = server, C = Postwarden. Times count from the begin of the connection. The line that decided is marked.
+      </p>
+    )}
     {attempt.sessions.length === 0 && (
       <div class="panel-body soft">
         <p>No connection was opened: {attempt.finding.rule ?? attempt.finding.reading}.</p>
@@ -103,11 +117,7 @@ const Session = ({ session, label, deciding, isAlone }: SessionProps) => {
         </p>
       )}
       {transcript.length > 0 && (
-        <section
-          class="scroll"
-          tabIndex={0}
-          aria-label={`What ${host} and this service said in ${label}, ${countText(transcript.length, "line")}`}
-        >
+        <section aria-label={`What ${host} and this service said in ${label}, ${countText(transcript.length, "line")}`}>
           <ol class="transcript">
             {transcript.map((line, at) => (
               <li key={at} class={line === deciding ? "deciding" : undefined}>

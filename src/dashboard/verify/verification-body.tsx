@@ -14,6 +14,7 @@ import { Callout, Columns, PageHead, Panel, Row, Rows, Live } from "../component
 import { durationText, Time } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 import { wordsOfReason, wordsOfVerdict } from "../components/verification.tsx";
+import { PrintButton, PrintHead } from "../components/print.tsx";
 import { EvidenceView } from "./evidence-view.tsx";
 import { ScoreBar } from "../components/chart.tsx";
 
@@ -23,12 +24,14 @@ export interface VerificationBodyProps {
   readonly evidence: Evidence | null;
   /** Who requested it: the name of a key or a user. */
   readonly by: string | null;
+  /** The name of the account. */
+  readonly account: string;
 }
 
 const REFRESH_S = 3;
 
 /** The page of one verification: what it came to, how we know, what can be done. */
-export const VerificationBody = ({ row, evidence, by }: VerificationBodyProps) => {
+export const VerificationBody = ({ row, evidence, by, account }: VerificationBodyProps) => {
   const result = row.result === null ? null : resultSchema.parse(JSON.parse(row.result));
   return (
     <>
@@ -43,6 +46,13 @@ export const VerificationBody = ({ row, evidence, by }: VerificationBodyProps) =
           </span>
         }
         actions={<Actions row={row} />}
+      />
+      <PrintHead
+        what="Verification"
+        id={row.id}
+        account={account}
+        requestedMs={row.createdAtMs}
+        finishedMs={row.completedAtMs}
       />
       <Live id="check" everyS={REFRESH_S} isOn={row.status === "pending"}>
         {result === null ? (
@@ -64,6 +74,7 @@ const Actions = ({ row }: { readonly row: VerificationRow }) => (
       <input type="hidden" name="email" value={row.email} />
       <Button icon="refresh-cw">Verify again</Button>
     </PostForm>
+    <PrintButton />
     <ButtonLink href={`/verify/${row.id}/json`}>JSON</ButtonLink>
   </>
 );

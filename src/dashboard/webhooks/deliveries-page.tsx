@@ -10,7 +10,8 @@ import { Mono, Copyable, CopyBlock } from "../components/copy.tsx";
 import { Empty, Callout, PageHead, Panel, Columns, Row, Rows } from "../components/panel.tsx";
 import { Button, Filters, PostForm, SelectField } from "../components/form.tsx";
 import { Link, withParameters, Badge } from "../components/inline.tsx";
-import { Pager, Table } from "../components/table.tsx";
+import { Pager } from "../components/pager.tsx";
+import { Table } from "../components/table.tsx";
 import { Time, countText, Num } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 import { DELIVERY_WORDS, ENDPOINT_WORDS, pendingText, usesText } from "./overview-page.tsx";
@@ -26,11 +27,12 @@ interface DeliveriesProps {
   };
   readonly rows: readonly Delivery[];
   readonly next: string | null;
-  readonly isLater: boolean;
+  /** The rows of a full page. */
+  readonly limit: number;
 }
 
 /** Deliveries to one URL, or all of them. */
-export const DeliveriesPage = ({ endpoint, filters, rows, next, types, isLater }: DeliveriesProps) => (
+export const DeliveriesPage = ({ endpoint, filters, rows, next, types, limit }: DeliveriesProps) => (
   <>
     <PageHead
       title={endpoint === null ? "Deliveries" : endpoint.url}
@@ -58,7 +60,7 @@ export const DeliveriesPage = ({ endpoint, filters, rows, next, types, isLater }
         />
       </Filters>
       {rows.length === 0 ? <NoRows hasMore={next !== null} /> : <DeliveryRows rows={rows} hasUrl={endpoint === null} />}
-      <Pager next={next} isLater={isLater} />
+      <Pager next={next} shown={rows.length} rows={limit} />
     </Panel>
   </>
 );
@@ -153,9 +155,9 @@ const DeliveryRows = ({ rows, hasUrl }: { readonly rows: readonly Delivery[]; re
       { title: "Event" },
       { title: "State" },
       { title: "Time" },
-      ...(hasUrl ? [{ title: "URL", isWide: true }] : []),
-      { title: "Attempts", align: "end", isWide: true },
-      { title: "Last response", isWide: true },
+      ...(hasUrl ? [{ title: "URL" }] : []),
+      { title: "Attempts", align: "end" },
+      { title: "Last response", isText: true },
     ]}
     rows={rows.map((row) => ({
       key: row.id,
@@ -165,7 +167,7 @@ const DeliveryRows = ({ rows, hasUrl }: { readonly rows: readonly Delivery[]; re
         </Link>,
         <DeliveryState key="state" status={row.status} />,
         <Time key="time" atMs={row.createdAtMs} />,
-        ...(hasUrl ? [<Mono key="url" text={row.url} charactersMax={36} />] : []),
+        ...(hasUrl ? [<Mono key="url" text={row.url} />] : []),
         <Num key="attempts" value={row.attempts} />,
         <LastResponse key="last" {...row} />,
       ],
@@ -278,16 +280,16 @@ const Facts = ({ eventId, url, subject, attempts, id }: Delivery) => (
     <Rows>
       <Row label="URL">
         <Link href={`/webhooks/deliveries?url=${encodeURIComponent(url)}`}>
-          <Mono text={url} charactersMax={48} />
+          <Mono text={url} />
         </Link>
       </Row>
       <Row label="About">{subject === "" ? "the account" : <Mono text={subject} />}</Row>
       <Row label="Attempts">{attempts}</Row>
       <Row label="webhook-id">
-        <Copyable text={eventId} charactersMax={24} />
+        <Copyable text={eventId} />
       </Row>
       <Row label="Delivery">
-        <Copyable text={id} charactersMax={24} />
+        <Copyable text={id} />
       </Row>
     </Rows>
   </Panel>

@@ -58,8 +58,6 @@ interface OverviewProps {
   readonly types: readonly string[];
 }
 
-const URL_SHOWN_CHARACTERS = 56;
-
 /** The number of waiting events, as far as they are counted. */
 export const pendingText = (pending: number): string =>
   pending >= PENDING_SHOWN_MAX ? `${numberText(PENDING_SHOWN_MAX)} or more` : numberText(pending);
@@ -109,17 +107,17 @@ const Urls = ({ endpoints }: { readonly endpoints: readonly EndpointStatus[] }) 
   <Table
     caption="URLs of webhooks, the worst first"
     columns={[
-      { title: "URL" },
+      { title: "URL", isMain: true },
       { title: "State" },
-      { title: "Gets the events of", isWide: true },
+      { title: "Gets the events of" },
       { title: "Waiting", align: "end" },
-      { title: "Last attempt", isWide: true },
+      { title: "Last attempt" },
     ]}
     rows={endpoints.map(({ url, state, format, uses, pending, lastAttempt }) => ({
       key: url,
       cells: [
         <Link key="url" href={`/webhooks/deliveries?url=${encodeURIComponent(url)}`}>
-          <Mono text={url} charactersMax={URL_SHOWN_CHARACTERS} />
+          <Mono text={url} />
         </Link>,
         <Badge key="state" kind={ENDPOINT_WORDS[state].kind}>
           {ENDPOINT_WORDS[state].label}

@@ -15,6 +15,7 @@ import { OverviewPage } from "./overview-page.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Callout, PageHead, Panel } from "../components/panel.tsx";
+import { rowsParameter } from "../components/pager.tsx";
 import { Time } from "../components/figures.tsx";
 
 export interface WebhookPageUseCases {
@@ -24,7 +25,6 @@ export interface WebhookPageUseCases {
   readonly types: readonly string[];
 }
 
-const ROWS_SHOWN = 50;
 const URL_CHARACTERS_MAX = 2_048;
 
 const params = z.object({ id: z.string().refine(isId) });
@@ -71,14 +71,17 @@ const deliveryPages = (useCases: WebhookPageUseCases) => {
   });
   return [
     page(
-      { path: "/webhooks/deliveries", query: filterFields.extend({ cursor: z.string().refine(isId).optional() }) },
-      async ({ viewer, query: { cursor, ...filters } }) => {
+      {
+        path: "/webhooks/deliveries",
+        query: filterFields.extend({ cursor: z.string().refine(isId).optional(), rows: rowsParameter }),
+      },
+      async ({ viewer, query: { cursor, rows: limit, ...filters } }) => {
         const owner = ownerOf(viewer);
         const endpoint = filters.url === undefined ? null : webhooks.endpoints.find(owner, filters.url);
         if (filters.url !== undefined && endpoint === null)
           throw new AppError("not_found", { message: "No event of this account was sent to this URL." });
-        const { rows, next } = await webhooks.page(owner, filters, { before: cursor ?? null, limit: ROWS_SHOWN });
-        const body = <DeliveriesPage {...{ endpoint, filters, rows, next, types }} isLater={cursor !== undefined} />;
+        const { rows, next } = await webhooks.page(owner, filters, { before: cursor ?? null, limit });
+        const body = <DeliveriesPage {...{ endpoint, filters, rows, limit, next, types }} />;
         return { title: endpoint === null ? "Deliveries" : endpoint.url, section: "webhooks", body };
       },
     ),

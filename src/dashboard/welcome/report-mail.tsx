@@ -127,12 +127,7 @@ const Records = ({ host, found, reportMail: { mailHost } }: ReportMailProps) => 
       columns={[{ title: "Name", isMono: true }, { title: "Type" }, { title: "Value", isMono: true }, { title: "For" }]}
       rows={serviceRecords(host, mailHost).map(({ host: name, type, value, purpose }) => ({
         key: type,
-        cells: [
-          <Copyable text={name} charactersMax={60} />,
-          type,
-          <Copyable text={value} charactersMax={60} />,
-          purpose,
-        ],
+        cells: [<Copyable text={name} />, type, <Copyable text={value} />, purpose],
       }))}
     />
     <div class="panel-body actions">

@@ -63,6 +63,9 @@ export class ClockWatch {
 /** ISO 8601 in UTC with milliseconds and `Z`, the one form of time the interface speaks. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
 
+/** A time for a person who reads a text without a page around it: "2026-01-02 02:30 UTC". */
+export const minuteText = (ms: number): string => `${isoTime(ms).slice(0, 16).replace("T", " ")} UTC`;
+
 /** Lets everything else that is waiting (sockets, other requests) have its turn. */
 export const nextTurn = (): Promise<void> =>
   new Promise((resolve) => {

@@ -135,7 +135,7 @@ describe("scheduled backups", () => {
     });
     await run();
     expect(names()).toHaveLength(3);
-    const age = `The last backup in ${at("backups")} is from 2026-01-07T02:30:00.000Z, over 36 hours ago.`;
+    const age = `The last backup in ${at("backups")} is from 2026-01-07 02:30 UTC, over 36 hours ago.`;
     expect(backups.findings()).toEqual(["Backup failed (tried again every 15 minutes): /b: disk full.", age]);
     await clock.advance(14 * 60_000);
     await run();

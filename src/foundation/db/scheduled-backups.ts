@@ -1,6 +1,6 @@
 import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { isoTime } from "../base/clock.ts";
+import { minuteText } from "../base/clock.ts";
 import { DAY_MS } from "../base/days.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import { waitFor, withDeadline } from "../base/wait.ts";
@@ -105,7 +105,9 @@ export class ScheduledBackups {
     const isOld = this.#lastAtMs !== null && this.runtime.clock.nowMs() - this.#lastAtMs > BACKUP_AGE_MS_MAX;
     return [
       ...(this.#problem === null ? [] : [`Backup failed (tried again every 15 minutes): ${this.#problem}`]),
-      ...(isOld ? [`The last backup in ${directory} is from ${isoTime(this.#lastAtMs ?? 0)}, over 36 hours ago.`] : []),
+      ...(isOld
+        ? [`The last backup in ${directory} is from ${minuteText(this.#lastAtMs ?? 0)}, over 36 hours ago.`]
+        : []),
     ];
   }
 
