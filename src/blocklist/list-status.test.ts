@@ -100,12 +100,16 @@ describe("the lists", () => {
 });
 
 describe("the cost of monitoring", () => {
-  test("is counted for the lists of that kind, and names the list with the least room", () => {
+  test("is counted for each list by what it has entries for, that with the least room first", () => {
     const { statuses } = startLists();
-    expect(statuses.costOf(OWNER, "ipv4", 256)).toEqual({
-      ...{ addresses: 256, lists: 3, queriesPerDay: 256 * 3 * 4 },
-      tightest: { name: "NordSpam BL", share: (256 * 4) / 10_000 },
-    });
-    expect(statuses.costOf(TEST_OWNER, "ipv4", 2)).toMatchObject({ lists: 1, queriesPerDay: 8 });
+    const { targets, queriesPerDay, lists } = statuses.costOf(OWNER, { ipv4: 256 });
+    expect([targets, queriesPerDay, lists.length]).toEqual([256, 256 * 3 * 4, 3]);
+    expect(lists[0]).toMatchObject({ name: "NordSpam BL", queriesPerDay: 1_024, most: 10_000, share: 0.1024 });
+    const mixed = statuses.costOf(OWNER, { ipv4: 100, domain: 50 });
+    expect(mixed.targets).toBe(150);
+    expect(mixed.queriesPerDay).toBe(mixed.lists.reduce((sum, list) => sum + list.queriesPerDay, 0));
+    expect(new Set(mixed.lists.map((list) => list.queriesPerDay)).size).toBeGreaterThan(1);
+    expect(statuses.costOf(TEST_OWNER, { ipv4: 2 })).toMatchObject({ queriesPerDay: 8, lists: [{ queriesToday: 0 }] });
+    expect(statuses.costOf(OWNER, {})).toEqual({ targets: 0, queriesPerDay: 0, lists: [] });
   });
 });

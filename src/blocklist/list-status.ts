@@ -54,14 +54,30 @@ export interface TestedList extends Pick<ListHealth, "state" | "reason" | "remed
   readonly name: string;
 }
 
-/** The queries that monitoring `addresses` takes. */
-export interface CheckCost {
-  readonly addresses: number;
-  readonly lists: number;
+/** The queries that further targets take of one list. */
+export interface ListCost {
+  readonly name: string;
   readonly queriesPerDay: number;
-  /** The list of which it takes the largest share of the queries allowed a day, and that share; null without lists. */
-  readonly tightest: { readonly name: string; readonly share: number } | null;
+  /** Queries of today (UTC) that are sent or reserved, for all targets of this service. */
+  readonly queriesToday: number;
+  /** How many may be sent a day. */
+  readonly most: number;
+  /** The limit in the words of the list; null where it publishes none. */
+  readonly published: string | null;
+  readonly share: number;
 }
+
+/** The queries that monitoring further targets takes. */
+export interface CheckCost {
+  /** Domains and addresses, those of ranges included. */
+  readonly targets: number;
+  readonly queriesPerDay: number;
+  /** The list of which it takes the largest share of the queries allowed a day comes first. */
+  readonly lists: readonly ListCost[];
+}
+
+/** How many targets of each kind there are. */
+export type TargetCounts = Partial<Readonly<Record<TargetKind, number>>>;
 
 /** Of the kinds of a list: trouble first, but one kind that is proven is worth more than another that cannot be. */
 const STATES: readonly HealthState[] = ["refused", "wildcard", "unreachable", "silent", "healthy", "unknown"];
@@ -134,15 +150,22 @@ export class ListStatuses {
     return this.find(owner, id);
   }
 
-  /** The queries a day for addresses that are on no list. */
-  costOf(owner: Owner, kind: TargetKind, addresses: number): CheckCost {
-    const lists = this.deps.catalogue[owner.mode].filter((list) => isInUse(list, owner) && list.kinds.includes(kind));
-    const shares = lists.map((list) => ({
-      name: list.name,
-      share: (addresses * CHECKS_A_DAY) / queriesPerDayOf(list),
-    }));
-    const [tightest = null] = shares.toSorted((a, b) => b.share - a.share);
-    return { addresses, lists: lists.length, queriesPerDay: addresses * lists.length * CHECKS_A_DAY, tightest };
+  /** The queries a day for targets that are on no list. */
+  costOf(owner: Owner, counts: TargetCounts): CheckCost {
+    const used = this.deps.budgets(this.#today());
+    const sum = (kinds: readonly TargetKind[]) => kinds.reduce((total, kind) => total + (counts[kind] ?? 0), 0);
+    const lists = this.deps.catalogue[owner.mode]
+      .filter((list) => isInUse(list, owner))
+      .map((list): ListCost => {
+        const [queriesPerDay, most] = [sum(list.kinds) * CHECKS_A_DAY, queriesPerDayOf(list)];
+        const published = list.usage?.volume ?? null;
+        const queriesToday = used.get(list.id) ?? 0;
+        return { name: list.name, queriesPerDay, queriesToday, most, published, share: queriesPerDay / most };
+      })
+      .filter(({ queriesPerDay }) => queriesPerDay > 0)
+      .toSorted((a, b) => b.share - a.share);
+    const queriesPerDay = lists.reduce((total, list) => total + list.queriesPerDay, 0);
+    return { targets: sum(TARGET_KINDS), queriesPerDay, lists };
   }
 
   #today() {

@@ -300,15 +300,23 @@ const errorsOf = (error: z.ZodError): Record<string, string> =>
     error.issues.toReversed().map((issue) => [String(issue.path[0] ?? ""), tidyMessage(messageOf(issue))]),
   );
 
-/** What an error of a use case says about the fields of a form. */
-const problemsOf = ({ code, details }: AppError): Pick<FormState, "errors" | "message"> => {
+const attentionText = (fields: number): string =>
+  fields === 1 ? "One field needs your attention." : `${fields} fields need your attention.`;
+
+/** What an error of a use case says about the fields of a form: beside its field where the form has it, otherwise at the top of the page. */
+const problemsOf = (
+  { code, details }: AppError,
+  hasField: (name: string) => boolean,
+): Pick<FormState, "errors" | "message"> => {
   const issues = details.issues ?? [];
   const errors = Object.fromEntries(
     issues.toReversed().map(({ path, message }) => [path.split(".")[0] ?? "", tidyMessage(message)]),
   );
-  const first = issues[0];
-  const ofIssue = first === undefined ? code : `${first.path === "" ? "" : `${first.path}: `}${first.message}`;
-  return { errors, message: tidyMessage(details.message ?? ofIssue) };
+  const isBeside = issues.some(({ path, message }) => message === details.message && hasField(path));
+  if (details.message !== undefined && !isBeside) return { errors, message: tidyMessage(details.message) };
+  const elsewhere = issues.filter(({ path }) => !hasField(path.split(".")[0] ?? "")).map(({ message }) => message);
+  const [first = issues.length === 0 ? code : attentionText(Object.keys(errors).length)] = elsewhere;
+  return { errors, message: tidyMessage(first) };
 };
 
 const headersOf = ({ details: { headers } }: AppError): Pick<View, "headers"> =>
@@ -336,7 +344,7 @@ export const performForm = async <F extends z.ZodObject>(form: Form<F>): Promise
   if (!read.success) {
     const errors = errorsOf(read.error);
     if (rerender !== undefined)
-      return again({ status: CLIENT_ERROR }, { errors, message: "Some fields need your attention." });
+      return again({ status: CLIENT_ERROR }, { errors, message: attentionText(Object.keys(errors).length) });
     throw new AppError("Invalid request body", {
       message: Object.entries(errors)
         .map(([name, message]) => `${name}: ${message}`)
@@ -349,6 +357,9 @@ export const performForm = async <F extends z.ZodObject>(form: Form<F>): Promise
     return served instanceof Response ? served : { view: served };
   } catch (error) {
     if (!(error instanceof AppError) || rerender === undefined || error.code === "not_found") throw error;
-    return again({ status: ERROR_STATUS[error.code], ...headersOf(error) }, problemsOf(error));
+    return again(
+      { status: ERROR_STATUS[error.code], ...headersOf(error) },
+      problemsOf(error, (name) => schema !== undefined && name in schema.shape),
+    );
   }
 };

@@ -340,7 +340,7 @@ describe("a form", () => {
     expect(status).toBe(400);
     expect(text).toContain('value="&lt;b>toolong"');
     expect(text).toContain("Must have at most 5 characters.");
-    expect(text).toContain("Some fields need your attention.");
+    expect(text).toContain("One field needs your attention.");
     expect(text).toContain('value="untouched"');
     expect(text).not.toContain('value="hidden"');
   });
@@ -349,7 +349,7 @@ describe("a form", () => {
     const { status, text } = await ask("/form", { as: "member", form: `${csrf("member")}&name=taken` });
     expect(status).toBe(409);
     expect(text).toContain('value="taken"');
-    expect(text).toContain("name: Taken.");
+    expect(text).toContain("Taken.");
   });
 
   test("without a page to show again is an error page", async () => {

@@ -2,22 +2,28 @@ import { z } from "zod";
 import { AppError } from "../../foundation/base/errors.ts";
 import { discoverAndAdd } from "../../blocklist/discovery.ts";
 import type { AddOutcome, NewTarget } from "../../blocklist/targets.ts";
+import { hostOfWebUrl } from "../../foundation/mail/domain.ts";
 import { countText, numberText, percentText } from "../components/figures.tsx";
 import { formAction, page, flag, listOf } from "../page.ts";
 import { type FormState, type View, type Viewer, redirectTo } from "../visit.ts";
 import { settingsFields, type Settings, SettingsFields, type BlocklistUseCases } from "./common.tsx";
 import type { KeyMode } from "../../foundation/base/secrets.ts";
-import type { CheckCost } from "../../blocklist/list-status.ts";
+import type { CheckCost, ListCost, TargetCounts } from "../../blocklist/list-status.ts";
+import type { TargetKind } from "../../blocklist/lists/blocklist.ts";
 import { parseTargetOrRange } from "../../blocklist/parse-target.ts";
 import { Button, CheckField, Field, PostForm, TextAreaField } from "../components/form.tsx";
 import { Callout, Columns, PageHead, Panel } from "../components/panel.tsx";
+import { Table } from "../components/table.tsx";
 
 const TEXT_CHARACTERS_MAX = 500_000;
 const LINES_MAX = 10_000;
 const FOUND_MAX = 600;
 const TARGET_CHARACTERS_MAX = 320;
 
-const NOTHING_READ = { valid: [], problems: [], inRanges: 0 };
+const NOTHING_READ = { valid: [], problems: [], hasRange: false, counts: {} };
+/** From this number of targets on, the queries that they take are shown before they are added. */
+const COST_SHOWN_FROM = 100;
+const LISTS_SHOWN = 5;
 
 const newView = (props: Partial<NewPageProps>): View => ({
   title: "Add targets",
@@ -68,9 +74,9 @@ const addPasted = async (useCases: BlocklistUseCases, viewer: Viewer, form: Past
   const read = readTargets(form.targets, viewer.mode);
   if (read.valid.length > LINES_MAX) throw issue("targets", `At most ${LINES_MAX.toLocaleString("en")} lines at once`);
   if (read.problems.length > 0 && (form.only_valid === undefined || read.valid.length === 0))
-    throw issue("targets", `${countText(read.problems.length, "line")} cannot be added`);
-  if (read.inRanges > 0 && form.confirmed === undefined) {
-    const cost = useCases.statuses.costOf(viewer.caller, "ipv4", read.inRanges);
+    throw issue("targets", "Nothing was added yet: see the lines below");
+  const cost = useCases.statuses.costOf(viewer.caller, read.counts);
+  if ((read.hasRange || cost.targets >= COST_SHOWN_FROM) && form.confirmed === undefined) {
     const values = {
       targets: read.valid.join("\n"),
       label: label ?? "",
@@ -152,8 +158,9 @@ interface InvalidLine {
 interface ReadTargets {
   readonly valid: readonly string[];
   readonly problems: readonly InvalidLine[];
-  /** Addresses in ranges. */
-  readonly inRanges: number;
+  readonly hasRange: boolean;
+  /** Targets and addresses of ranges by kind. */
+  readonly counts: TargetCounts;
 }
 
 const SHOWN_CHARACTERS_MAX = 100;
@@ -163,16 +170,22 @@ const PROBLEMS_SHOWN_MAX = 50;
 const readTargets = (text: string, mode: KeyMode): ReadTargets => {
   const valid: string[] = [];
   const problems: InvalidLine[] = [];
-  let inRanges = 0;
+  const counts: Partial<Record<TargetKind, number>> = {};
+  let hasRange = false;
   for (const [at, raw] of text.split(/\r\n|\r|\n/).entries()) {
-    const given = raw.trim();
+    const given = hostOfWebUrl(raw.trim());
     if (given === "") continue;
     const parsed = parseTargetOrRange(given, mode);
-    if (parsed.ok) valid.push(given);
-    else problems.push({ line: at + 1, given: given.slice(0, SHOWN_CHARACTERS_MAX), problem: parsed.error });
-    if (parsed.ok && parsed.value.addresses !== null) inRanges += parsed.value.addresses.length;
+    if (!parsed.ok) {
+      problems.push({ line: at + 1, given: given.slice(0, SHOWN_CHARACTERS_MAX), problem: parsed.error });
+      continue;
+    }
+    const { kind, addresses } = parsed.value;
+    valid.push(given);
+    counts[kind] = (counts[kind] ?? 0) + (addresses?.length ?? 1);
+    hasRange ||= addresses !== null;
   }
-  return { valid, problems, inRanges };
+  return { valid, problems, hasRange, counts };
 };
 
 /** A candidate that was found for a domain or for this service. */
@@ -184,7 +197,7 @@ interface FoundTarget {
 interface NewPageProps {
   readonly values: FormState["values"];
   readonly read: ReadTargets;
-  /** Set when ranges wait for a confirmation. */
+  /** Set when ranges or many targets wait for a confirmation. */
   readonly cost: CheckCost | null;
   readonly found: readonly FoundTarget[];
   /** What could not be found out, as sentences; null before the search. */
@@ -247,7 +260,7 @@ const AddForm = ({ values, read, cost }: NewPageProps) => {
 const Problems = ({ read: { valid, problems } }: Pick<NewPageProps, "read">) => {
   if (problems.length === 0) return null;
   return (
-    <Callout kind="bad" title={`${countText(problems.length, "line")} cannot be added. Nothing was added yet.`}>
+    <Callout kind="bad" title={`${countText(problems.length, "line")} cannot be added`}>
       <ul class="names">
         {problems.slice(0, PROBLEMS_SHOWN_MAX).map(({ line, given, problem }) => (
           <li key={line}>
@@ -267,23 +280,60 @@ const Problems = ({ read: { valid, problems } }: Pick<NewPageProps, "read">) => 
   );
 };
 
-const Cost = ({ cost: { addresses, lists, queriesPerDay, tightest } }: { readonly cost: CheckCost }) => (
-  <Callout
-    kind={tightest !== null && tightest.share > 1 ? "warn" : "info"}
-    title={`${countText(addresses, "address", "addresses")} take ${numberText(queriesPerDay)} queries a day`}
-    actions={
-      <Button kind="main" name="confirmed" value="yes">
-        Add them
-      </Button>
-    }
-  >
-    <p>
-      Each address is checked on {countText(lists, "list")} every six hours.
-      {tightest !== null &&
-        ` The queries are ${percentText(tightest.share)} of what ${tightest.name} allows a day${tightest.share > 1 ? ": it will be unknown for a part of them" : ""}.`}{" "}
-      It costs no credits.
-    </p>
-  </Callout>
+/** What the targets take of each list, before they are added. */
+const Cost = ({ cost: { targets, queriesPerDay, lists } }: { readonly cost: CheckCost }) => {
+  const over = lists.filter(({ share }) => share > 1);
+  const [shown, others] = [lists.slice(0, LISTS_SHOWN), lists.slice(LISTS_SHOWN)];
+  return (
+    <Callout
+      kind={over.length > 0 ? "warn" : "info"}
+      title={`${countText(targets, "target")} take ${numberText(queriesPerDay)} queries a day`}
+      actions={
+        <Button kind="main" name="confirmed" value="yes">
+          Add them
+        </Button>
+      }
+    >
+      <p>
+        Each is checked on the lists of its kind every six hours. It costs no credits, but most lists allow a number of
+        queries a day.{" "}
+        {over.length > 0 &&
+          `${countText(over.length, "list allows", "lists allow")} fewer: there, a part of the targets stays unknown.`}
+      </p>
+      <ListCosts lists={shown} caption="Queries a day by list, the one with the least room first" />
+      {others.length > 0 && (
+        <details>
+          <summary>{countText(others.length, "more list")} with more room</summary>
+          <ListCosts lists={others} caption="Queries a day by list, further lists" />
+        </details>
+      )}
+    </Callout>
+  );
+};
+
+const ListCosts = ({ lists, caption }: { readonly lists: readonly ListCost[]; readonly caption: string }) => (
+  <Table
+    caption={caption}
+    columns={[
+      { title: "List" },
+      { title: "Queries a day", align: "end" },
+      { title: "Sent today", align: "end" },
+      { title: "Allowed a day", align: "end" },
+      { title: "Published limit" },
+    ]}
+    rows={lists.map((list) => ({
+      key: list.name,
+      cells: [
+        list.name,
+        <>
+          {numberText(list.queriesPerDay)} <span class="soft">({percentText(list.share)})</span>
+        </>,
+        numberText(list.queriesToday),
+        numberText(list.most),
+        <span class="small">{list.published ?? "none published"}</span>,
+      ],
+    }))}
+  />
 );
 
 /** Asks for a domain whose mail hosts and addresses may be targets. */

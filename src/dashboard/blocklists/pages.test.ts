@@ -137,13 +137,15 @@ describe("chosen targets", () => {
 describe("new targets", () => {
   test("are refused line by line with what was typed kept, and the others can be added", async () => {
     const { post, submit, get } = await startPages();
-    const fields = { targets: "clean.example\n\n10.0.0.1\nhttp://x/", label: "outbound" };
+    const fields = { targets: "clean.example\n\n10.0.0.1\nftp://x/", label: "outbound" };
     const refused = await post("/blocklists/new", fields);
     expect(refused.status).toBe(400);
-    expect(refused.text).toContain("2 lines cannot be added. Nothing was added yet.");
+    expect(refused.text).toContain("One field needs your attention.");
+    expect(refused.text).toContain("Nothing was added yet: see the lines below. ");
+    expect(refused.text).toContain("2 lines cannot be added Line 3");
     expect(refused.text).toMatch(/Line 3, 10\.0\.0\.1 : 10\.0\.0\.1 is not a public address/);
-    expect(refused.text).toContain("Line 4, http://x/ : Give only the domain, without http:// and path.");
-    expect(refused.html).toContain("clean.example\n\n10.0.0.1\nhttp://x/</textarea>");
+    expect(refused.text).toContain("Line 4, ftp://x/ : Give only the domain, without http:// and path.");
+    expect(refused.html).toContain("clean.example\n\n10.0.0.1\nftp://x/</textarea>");
     expect(refused.html).toContain('value="outbound"');
     expect((await get("/blocklists")).text).toContain("Nothing is monitored yet.");
     const added = await submit("/blocklists/new", { ...fields, only_valid: "yes" });
@@ -155,7 +157,7 @@ describe("new targets", () => {
     const { post, submit } = await startPages();
     const asked = await post("/blocklists/new", { targets: "1.2.3.0/29", label: "net" });
     expect(asked.status).toBe(200);
-    expect(asked.text).toContain("8 addresses take 32 queries a day");
+    expect(asked.text).toContain("8 targets take 32 queries a day");
     expect(asked.html).toContain("1.2.3.0/29</textarea>");
     expect(asked.html).toContain('value="net"');
     const added = await submit("/blocklists/new", { targets: "1.2.3.0/29", label: "net", confirmed: "yes" });

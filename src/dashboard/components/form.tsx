@@ -1,7 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { useContext } from "preact/hooks";
 import { FormContext, uploadPath, useField, usePage, CSRF_FIELD } from "../visit.ts";
-import { Icon, type IconName } from "./inline.tsx";
+import { manualHint } from "../../foundation/base/manual-hint.ts";
+import { NO_MAIL_PROBLEM } from "../../foundation/mail/recipients.ts";
+import { HelpText, Icon, type IconName } from "./inline.tsx";
 
 interface FormProps {
   /** A path of the dashboard without the prefix of test mode. */
@@ -133,7 +135,7 @@ const Labelled = ({ id, label, hint, error, isLabelHidden, children }: LabelledP
     {children}
     {error !== undefined && (
       <p class="error" id={`${id}-error`}>
-        <Icon name="circle-alert" /> {error}
+        <Icon name="circle-alert" /> <ErrorText text={error} />
       </p>
     )}
     {hint !== undefined && (
@@ -143,6 +145,24 @@ const Labelled = ({ id, label, hint, error, isLabelHidden, children }: LabelledP
     )}
   </div>
 );
+
+const NO_MAIL_REMEDY = `This service does not send mail. Set POSTWARDEN_NOTIFY_SMTP_URL and POSTWARDEN_NOTIFY_FROM. See ${manualHint("webhooks-and-mail")}.`;
+
+/** What is wrong; an operator reads what to set, and not whom to ask. */
+const ErrorText = ({ text }: { readonly text: string }) => {
+  const { mayOpen } = usePage();
+  return <HelpText text={text === NO_MAIL_PROBLEM && mayOpen("/settings/service") ? NO_MAIL_REMEDY : text} />;
+};
+
+/** What is wrong with a group of checkboxes, when their form is shown again. */
+export const GroupError = ({ name }: { readonly name: string }) => {
+  const { error } = useField(name);
+  return error === undefined ? null : (
+    <p class="error">
+      <Icon name="circle-alert" /> {error}
+    </p>
+  );
+};
 
 interface FieldProps extends LabelProps {
   readonly type?: "text" | "email" | "password" | "search" | "number" | "date" | "url" | "file";

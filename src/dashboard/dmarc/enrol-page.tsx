@@ -8,11 +8,12 @@ import { countText } from "../components/figures.tsx";
 import { Callout, Columns, PageHead, Panel } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
 import { formAction, page, type PageRoute } from "../page.ts";
-import { type View, type Viewer, redirectTo } from "../visit.ts";
+import { type View, type Viewer, redirectTo, usePage } from "../visit.ts";
 import { nameInZone } from "./record-text.tsx";
 import type { DmarcReportUseCases } from "./use-cases.ts";
 
 const PATH = "/dmarc/new";
+const SET_UP_PATH = "/welcome/report-mail";
 const TEXT_CHARACTERS_MAX = 200_000;
 
 type UseCases = Pick<DmarcReportUseCases, "domains">;
@@ -101,20 +102,32 @@ const formView = (domains: UseCases["domains"], viewer: Viewer): View => {
   };
 };
 
-const NoReportHost = () => (
-  <Callout
-    kind="warn"
-    label="Not set up"
-    title="This service cannot receive reports yet"
-    actions={<ButtonLink href="/dmarc/intake">Upload reports</ButtonLink>}
-  >
-    <p>
-      The operator sets <span class="mono">POSTWARDEN_REPORT_HOST</span>, a host name whose mail comes to this server,
-      or the address of a mailbox that is fetched by IMAP (<span class="mono">POSTWARDEN_IMAP_ADDRESS</span>).{" "}
-      <span class="mono">postwarden doctor</span> says what is missing. Domains can be enrolled after that.
-    </p>
-  </Callout>
-);
+const NoReportHost = () => {
+  const isOperator = usePage().mayOpen(SET_UP_PATH);
+  return (
+    <Callout
+      kind="warn"
+      label="Not set up"
+      title="This service cannot receive reports yet"
+      actions={
+        <>
+          {isOperator && (
+            <ButtonLink href={SET_UP_PATH} kind="main">
+              Set up report mail
+            </ButtonLink>
+          )}
+          <ButtonLink href="/dmarc/intake">Upload reports</ButtonLink>
+        </>
+      }
+    >
+      <p>
+        {isOperator
+          ? "Publish two DNS records and set POSTWARDEN_REPORT_HOST, or let it fetch a mailbox (POSTWARDEN_IMAP_URL and POSTWARDEN_IMAP_ADDRESS). Domains can be enrolled after that."
+          : "Ask the operator of this service to set up report mail. Domains can be enrolled after that."}
+      </p>
+    </Callout>
+  );
+};
 
 const WhatHappens = ({
   destination,

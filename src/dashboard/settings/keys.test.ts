@@ -85,7 +85,7 @@ describe("a key of the dashboard", () => {
     ["a name that is none", { ...NEW, name: "" }, "The name of a key must have"],
     ["a scope that is none", { ...NEW, scopes: ["all"] }, "A scope must be one of"],
     ["a last day in the past", { ...NEW, expires: "2020-01-01" }, "The time must be in the future"],
-    ["a mode that is none", { ...NEW, mode: "x" }, "Some fields need your attention"],
+    ["a mode that is none", { ...NEW, mode: "x" }, "One field needs your attention"],
   ])("with %s is refused beside its field, and what was typed stays", async (_, form, message) => {
     const app = start();
     const visitor = await signIn(app);

@@ -5,7 +5,7 @@ import type { Clock } from "../../foundation/base/clock.ts";
 import type { UrlOfRequest } from "../../foundation/http/request-target.ts";
 import { SCOPES } from "../../foundation/http/scopes.ts";
 import { Empty, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
-import { Button, CheckField, Field, PostForm, SelectField } from "../components/form.tsx";
+import { Button, CheckField, Field, GroupError, PostForm, SelectField } from "../components/form.tsx";
 import { Link, Badge } from "../components/inline.tsx";
 import { ModeBadge, ShownKey } from "../components/shown-key.tsx";
 import { Table, type TableRow } from "../components/table.tsx";
@@ -173,6 +173,7 @@ const CreateKey = ({ mode }: { readonly mode: Viewer["mode"] }) => (
         {SCOPES.map((scope) => (
           <CheckField key={scope} name="scopes" value={scope} label={scope} isChecked />
         ))}
+        <GroupError name="scopes" />
       </fieldset>
       <Field name="expires" label="Last day" type="date" hint="Empty: it does not expire." />
       <Button kind="main" icon="plus">

@@ -63,7 +63,7 @@ const readBody = <S extends z.ZodType>(schema: S, body: unknown): z.output<S> =>
   const read = schema.safeParse(body);
   if (read.success) return read.data;
   const issues = read.error.issues.map(({ path, message }) => ({ path: path.join("."), message }));
-  throw new AppError("Invalid request body", { message: "Some fields need your attention", issues });
+  throw new AppError("Invalid request body", { issues });
 };
 
 /** Default webhook and recipients, digests, and mail that was stopped. */

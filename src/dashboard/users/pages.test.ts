@@ -66,7 +66,7 @@ describe("the users of an account", () => {
     [{ email: "nonsense", role: "member" }, 400, "This is not an email address."],
     [{ email: "MEMBER@example.com", role: "member" }, 409, "already exists"],
     [{ email: "other@example.com", role: "member" }, 409, "already exists"],
-    [{ email: "new@example.com", role: "operator" }, 400, "Some fields need your attention."],
+    [{ email: "new@example.com", role: "operator" }, 400, "One field needs your attention."],
   ])("are not invited with %j", async (fields, status, message) => {
     const { as } = await fill();
     const sent = await as("owner").post(PATH, fields);

@@ -96,7 +96,7 @@ const ReportMailPage = (props: ReportMailProps) => (
     <Panel title="A mailbox instead">
       <p>
         <HelpText
-          text={`Without port 25, this service can fetch reports from a mailbox: set POSTWARDEN_IMAP_URL. See ${manualHint("dmarc-reports#report-mail-by-imap")}. Report files can be uploaded at any time.`}
+          text={`Without port 25, this service can fetch reports from a mailbox: set POSTWARDEN_IMAP_URL and POSTWARDEN_IMAP_ADDRESS. See ${manualHint("dmarc-reports#report-mail-by-imap")}. Report files can be uploaded at any time.`}
         />
       </p>
       <div class="actions">

@@ -73,3 +73,11 @@ const findLabelProblem = (ascii: string, unicode: string): AddressProblem | null
   if (unicode !== ascii && /^-|^..--|-$/u.test(unicode)) return "domain_misplaced_hyphen";
   return ascii.length > LABEL_OCTETS_MAX ? "domain_label_too_long" : null;
 };
+
+// input ≤ 1,000 characters
+const WEB_URL = /^https?:\/\/([^/?#@:\s[\]]+)(?::\d{1,5})?(?:[/?#]\S*)?$/i;
+const WEB_URL_CHARACTERS_MAX = 1_000;
+
+/** The host of a web URL, as somebody copies it from a browser; any other text as it is. */
+export const hostOfWebUrl = (text: string): string =>
+  text.length > WEB_URL_CHARACTERS_MAX ? text : (WEB_URL.exec(text)?.[1] ?? text);

@@ -170,7 +170,8 @@ export class Endpoints {
   /** The URLs that events do not reach. Cheap while all work: every page of the dashboard counts them. */
   attention({ accountId, mode }: Owner): AttentionItem[] {
     const owner = { accountId, mode };
-    return this.#calledUrls(owner).flatMap((url) => {
+    const urls = this.#calledUrls(owner);
+    return urls.flatMap((url) => {
       const isGone = this.deliveries.goneSince(owner, url) !== undefined;
       if (!isGone && this.#store.recent({ ...owner, url }, 1)[0]?.problem == null) return [];
       const status = this.find(owner, url);
@@ -182,7 +183,7 @@ export class Endpoints {
           severity: state === "disabled" ? "bad" : "warn",
           label: "Webhook",
           sinceMs,
-          title: `${new URL(url).host} does not take our events`,
+          title: `${nameAmong(url, urls)} does not take our events`,
           detail:
             state === "disabled"
               ? "It responded 410, so nothing is sent until it is enabled."
@@ -237,3 +238,9 @@ export class Endpoints {
     };
   }
 }
+
+/** The host of a URL, with the path where other URLs have the same host. */
+const nameAmong = (url: string, urls: readonly string[]): string => {
+  const { host, pathname } = new URL(url);
+  return urls.some((other) => other !== url && new URL(other).host === host) ? `${host}${pathname}` : host;
+};

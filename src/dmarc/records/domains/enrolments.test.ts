@@ -30,11 +30,26 @@ describe("a text of domains", () => {
 
   test("with a mistake enrols nothing and names the mistakes", async () => {
     const { domains, store } = newHarness();
-    const message = await problemOf(domains.enrolText(LIVE, "a.com x@b.com https://c.com"));
+    const message = await problemOf(domains.enrolText(LIVE, "a.com x@b.com ftp://c.com\nfoo bar"));
     expect(message).toContain('"path":"domains"');
+    expect(message).toContain("3 of 4 cannot be monitored");
     expect(message).toContain("x@b.com: This is an email address");
-    expect(message).toContain("https://c.com: Give the domain only");
+    expect(message).toContain("ftp://c.com: Give the domain only");
+    expect(message).toContain("foo bar: Not a domain");
     expect(store.count(LIVE)).toBe(0);
+  });
+
+  test("has web URLs, which are read as the domains in them", async () => {
+    const { domains } = newHarness();
+    const enrolled = await domains.enrolText(LIVE, "https://www.a.com/contact?x=1\nHTTP://b.com:8080 https://b.com");
+    expect(enrolled.map(({ domain }) => domain.domain)).toEqual(["www.a.com", "b.com"]);
+  });
+
+  test("with six mistakes names all of them", async () => {
+    const { domains } = newHarness();
+    const message = await problemOf(domains.enrolText(LIVE, "b_1.c b_2.c b_3.c b_4.c b_5.c b_6.c"));
+    expect(message).toContain("b_6.c: ");
+    expect(message).not.toContain("more");
   });
 
   test("names the first mistakes only, and long ones shortened", async () => {

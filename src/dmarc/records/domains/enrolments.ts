@@ -1,3 +1,4 @@
+import { hostOfWebUrl } from "../../../foundation/mail/domain.ts";
 import { z } from "zod";
 import type { DbClock } from "../../../foundation/db/runtime.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
@@ -47,11 +48,11 @@ export class Enrolments {
   }
 
   /**
-   * Enrols the domains in a text, separated by white space, commas or semicolons: all of them, or with an AppError about the field
-   * `domains` none. Repeated ones count once.
+   * Enrols the domains in a text, separated by line breaks, commas, semicolons or spaces: all of them, or with an AppError about the
+   * field `domains` none. Repeated ones count once. Web URLs are read as the domains in them.
    */
   async enrolText(caller: DomainOwner, text: string): Promise<readonly EnrolledDomain[]> {
-    const names = [...new Set(text.split(/[\s,;]+/u).filter((name) => name !== ""))];
+    const names = namesIn(text);
     if (names.length === 0) throw domainIssue("domains", "Must be one or more domains, such as example.com");
     if (names.length > ENROLLED_AT_ONCE_MAX) {
       throw domainIssue("domains", `At most ${ENROLLED_AT_ONCE_MAX} domains at once; these are ${names.length}`);
@@ -111,14 +112,26 @@ export class Enrolments {
   }
 }
 
+/** Words without a dot, such as `foo bar`, are one entry that is no domain. */
+const namesIn = (text: string): readonly string[] => {
+  const entries = text.split(/[\r\n,;]+/u).map((entry) => entry.trim());
+  const names = entries.flatMap((entry) => {
+    const words = entry.split(/\s+/u);
+    return words.every((word) => word.includes(".")) ? words.map(hostOfWebUrl) : [words.join(" ")];
+  });
+  return [...new Set(names.filter((name) => name !== ""))];
+};
+
 const SHOWN_CHARACTERS_MAX = 60;
 
 const shortName = (name: string) =>
   name.length > SHOWN_CHARACTERS_MAX ? `${name.slice(0, SHOWN_CHARACTERS_MAX).toWellFormed()}…` : name;
 
 const unreadable = (problems: readonly string[], names: number): AppError => {
-  const more = problems.length - PROBLEMS_SHOWN_MAX;
-  const shown = problems.slice(0, PROBLEMS_SHOWN_MAX).join(" ");
+  // "And 1 more" would take the place of that one.
+  const shownMax = problems.length === PROBLEMS_SHOWN_MAX + 1 ? problems.length : PROBLEMS_SHOWN_MAX;
+  const more = problems.length - shownMax;
+  const shown = problems.slice(0, shownMax).join(" ");
   return new AppError("Invalid request body", {
     message: `Nothing was enrolled: ${problems.length} of ${names} cannot be monitored.`,
     issues: [{ path: "domains", message: `${shown}${more > 0 ? ` And ${more} more.` : ""}` }],
