@@ -228,7 +228,7 @@ const openFirstSteps = (slices: DashboardSlices, { linkUrl }: PagesOptions): Fir
 };
 
 const settingsPages = (slices: DashboardSlices, { urlOf, linkUrl, brand, retention, readFacts }: PagesOptions) => {
-  const { notifications, backups, suppressions, doctor } = slices;
+  const { notifications, backups, suppressions, doctor, machine } = slices;
   const { clock } = slices.runtime;
   const { store, accounts, keys, audit, ledger, users } = slices.accounts;
   const { subscriptions, mailing, rules } = notifications.outbound;
@@ -237,6 +237,7 @@ const settingsPages = (slices: DashboardSlices, { urlOf, linkUrl, brand, retenti
       clock,
       urlOf,
       doctor,
+      machine,
       suppressions,
       accounts,
       store,

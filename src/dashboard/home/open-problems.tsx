@@ -163,12 +163,7 @@ const OpenWarning = ({ warning }: { readonly warning: DoctorAdvice }) => (
   <li>
     <WarningText warning={warning} />
     <MoreForm label="Acknowledge" action={`/machine/${warning.key}/acknowledge`}>
-      <Field
-        name="reason"
-        label={`Why ${warning.title} needs nobody`}
-        isRequired
-        hint="For those who come after you. At most 200 characters."
-      />
+      <Field name="reason" label="Reason" isRequired hint="For those who come after you. At most 200 characters." />
       <SelectField
         name="days"
         label="Until"

@@ -91,6 +91,7 @@ describe("warnings about this machine", () => {
     expect(text).toContain("by main@example.com");
     expect(text).toContain("“The provider copies the disk.”");
     expect(html).toContain('<span class="count urgent">1');
+    expect((await visitor.get("/settings/sender")).text).toContain("acknowledged Backups");
     expect((await visitor.submit(`/machine/${warning}/withdraw`)).text).toContain("1 warning about this machine");
     await visitor.post(path, { reason: "Copied.", days: "7" });
     await app.advance(7 * DAY_MS);

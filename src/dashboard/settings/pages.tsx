@@ -1,4 +1,3 @@
-import type { Doctor } from "../../doctor/doctor.ts";
 import { type PageRoute, page } from "../page.ts";
 import { type AccountUseCases, createAccountPages } from "./account.tsx";
 import { type AuditUseCases, createAuditPages } from "./audit.tsx";
@@ -9,7 +8,7 @@ import {
   createNotificationPages,
   type NotificationUseCases,
 } from "./notifications.tsx";
-import { createSenderPages } from "./sender.tsx";
+import { createSenderPages, type SenderUseCases } from "./sender.tsx";
 import { createServicePages, type ServiceUseCases } from "./service.tsx";
 import { createSuppressionPages, type SuppressionUseCases } from "./suppressions.tsx";
 import { ButtonLink, Link, Icon } from "../components/inline.tsx";
@@ -24,9 +23,8 @@ export interface SettingsUseCases
     ServiceUseCases,
     AccountUseCases,
     AuditUseCases,
-    MailOffUseCases {
-  readonly doctor: Doctor;
-}
+    SenderUseCases,
+    MailOffUseCases {}
 
 /** The settings, and the pages behind the links that stop mail. */
 export const createSettingsPages = (useCases: SettingsUseCases): readonly PageRoute[] => [

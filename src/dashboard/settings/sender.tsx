@@ -1,3 +1,4 @@
+import type { MachineAcknowledgements } from "../../doctor/acknowledgements.ts";
 import { type Doctor, type DoctorAdvice, troubleText } from "../../doctor/doctor.ts";
 import { Callout, Empty, PageHead, Panel, Live } from "../components/panel.tsx";
 import { Button, PostForm } from "../components/form.tsx";
@@ -10,12 +11,17 @@ const PATH = "/settings/sender";
 const KINDS: Readonly<Record<DoctorAdvice["severity"], Kind>> = { ok: "ok", warn: "warn", fail: "bad" };
 const WORDS: Readonly<Record<DoctorAdvice["severity"], string>> = { ok: "ok", warn: "warning", fail: "failure" };
 
+export interface SenderUseCases {
+  readonly doctor: Doctor;
+  readonly machine: Pick<MachineAcknowledgements, "state">;
+}
+
 /** "Sending identity": what the checks of this machine found, for operators. */
-export const createSenderPages = ({ doctor }: { readonly doctor: Doctor }) => [
+export const createSenderPages = ({ doctor, machine }: SenderUseCases) => [
   page({ path: PATH }, () => ({
     title: "Sending identity",
     section: "settings",
-    body: <SenderPage doctor={doctor} />,
+    body: <SenderPage doctor={doctor} machine={machine} />,
   })),
   formAction({ path: PATH }, ({ viewer }) => {
     // The page shows its end; a failure is in the log.
@@ -34,8 +40,9 @@ const RunForm = ({ label }: { readonly label: string }) => (
   </PostForm>
 );
 
-const SenderPage = ({ doctor }: { readonly doctor: Doctor }) => {
+const SenderPage = ({ doctor, machine }: SenderUseCases) => {
   const latest = doctor.latestFindings();
+  const known = new Set(machine.state().acknowledged.map(({ warning }) => warning.key));
   const isRunning = doctor.isRunning;
   return (
     <>
@@ -53,7 +60,11 @@ const SenderPage = ({ doctor }: { readonly doctor: Doctor }) => {
       />
       <Live id="findings" everyS={3} isOn={isRunning}>
         {isRunning && <p role="status">Checking this machine…</p>}
-        {latest === null ? !isRunning && <NotYet /> : <Findings findings={latest.findings} isRunning={isRunning} />}
+        {latest === null ? (
+          !isRunning && <NotYet />
+        ) : (
+          <Findings findings={latest.findings} isRunning={isRunning} known={known} />
+        )}
       </Live>
     </>
   );
@@ -85,12 +96,13 @@ const subjectOf = ({ area }: DoctorAdvice): string =>
 const worstOf = (findings: readonly DoctorAdvice[]): DoctorAdvice["severity"] =>
   (["fail", "warn"] as const).find((worst) => findings.some(({ severity }) => severity === worst)) ?? "ok";
 
-interface FindingsProps {
+interface SubjectProps {
   readonly findings: readonly DoctorAdvice[];
-  readonly isRunning: boolean;
+  /** The keys of acknowledged warnings. */
+  readonly known: ReadonlySet<string>;
 }
 
-const Findings = ({ findings, isRunning }: FindingsProps) => {
+const Findings = ({ findings, isRunning, known }: SubjectProps & { readonly isRunning: boolean }) => {
   const worst = worstOf(findings);
   const bySubject = Map.groupBy(findings, subjectOf);
   return (
@@ -108,36 +120,42 @@ const Findings = ({ findings, isRunning }: FindingsProps) => {
         </p>
       </Callout>
       {SUBJECTS.map(([title]) => (
-        <Subject key={title} title={title} findings={bySubject.get(title) ?? []} />
+        <Subject key={title} title={title} findings={bySubject.get(title) ?? []} known={known} />
       ))}
     </>
   );
 };
 
 /** The findings about one subject: what is to do, and folded, what is in order. */
-const Subject = ({ title, findings }: { readonly title: string; readonly findings: readonly DoctorAdvice[] }) => {
+const Subject = ({ title, findings, known }: SubjectProps & { readonly title: string }) => {
   if (findings.length === 0) return null;
   const worst = worstOf(findings);
   const troubled = findings.filter(({ severity }) => severity !== "ok");
   const fine = findings.filter(({ severity }) => severity === "ok");
   return (
     <Panel title={title} aside={<Badge kind={KINDS[worst]}>{troubleText(findings)}</Badge>} isFlush>
-      {troubled.length > 0 && <FindingList findings={troubled} />}
+      {troubled.length > 0 && <FindingList findings={troubled} known={known} />}
       {fine.length > 0 && (
         <details class="panel-fold">
           <summary>{countText(fine.length, "check")} in order</summary>
-          <FindingList findings={fine} />
+          <FindingList findings={fine} known={known} />
         </details>
       )}
     </Panel>
   );
 };
 
-const FindingList = ({ findings }: { readonly findings: readonly DoctorAdvice[] }) => (
+const FindingList = ({ findings, known }: SubjectProps) => (
   <ul class="findings">
-    {findings.map(({ title, severity, detail, remedy }, at) => (
+    {findings.map(({ key, title, severity, detail, remedy }, at) => (
       <li key={at}>
-        <Badge kind={KINDS[severity]}>{WORDS[severity]}</Badge>
+        {known.has(key) ? (
+          <Badge kind="unknown" icon="check">
+            acknowledged
+          </Badge>
+        ) : (
+          <Badge kind={KINDS[severity]}>{WORDS[severity]}</Badge>
+        )}
         <div>
           <h3>{title}</h3>
           <p>

@@ -121,7 +121,7 @@ const Step = ({ step, isChecking }: { readonly step: FirstStep; readonly isCheck
       <div class="actions">
         {id === "machine" && !isChecking && (
           <PostForm action={`${PATH}/check`}>
-            <Button icon="refresh-cw">{isDone ? "Check again" : "Check now"}</Button>
+            <Button icon="refresh-cw">{action.path === PATH ? "Check now" : "Check again"}</Button>
           </PostForm>
         )}
         {action.path !== PATH && <ButtonLink href={action.path}>{isDone ? "Open" : action.text}</ButtonLink>}
