@@ -1,3 +1,4 @@
+import { DAY_MS } from "../foundation/base/days.ts";
 import { Database as Sqlite } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Command } from "commander";
@@ -24,6 +25,7 @@ type Ids = Omit<FullAccount, "app" | "request"> & {
   readonly accountId: string;
   readonly keyId: string;
   readonly hook: string;
+  readonly share: string;
 };
 
 interface CommandCase {
@@ -101,7 +103,7 @@ const COMMANDS: Readonly<Record<string, CommandCase>> = {
   },
   "dmarc domains add": { args: ofAccount("new.example"), changes: "dmarc_domains", subject: "new.example" },
   "dmarc domains update": {
-    args: ofAccount("example.com", "--label", "x"),
+    args: ofAccount("example.com", "--label", "x", "--tag", "client-a"),
     changes: "dmarc_domains",
     subject: "example.com",
   },
@@ -110,6 +112,24 @@ const COMMANDS: Readonly<Record<string, CommandCase>> = {
     changes: "dmarc_domains",
     action: "dmarc.domains.check",
     subject: "example.com",
+  },
+  "dmarc links create": {
+    args: ofAccount("example.com", "--until", new Date(Date.now() + DAY_MS).toISOString()),
+    changes: "dmarc_shares",
+    action: "dmarc.shares.add",
+    subject: "example.com",
+  },
+  "dmarc links revoke": {
+    args: ({ share }) => ["example.com", share, ...OF_ACCOUNT],
+    changes: "dmarc_shares",
+    action: "dmarc.shares.revoke",
+    subject: "example.com",
+  },
+  "dmarc tags digest": {
+    args: ofAccount("client-a", "--recipient", "it@client-a.example"),
+    changes: "dmarc_tag_digests",
+    action: "dmarc.tags.set",
+    subject: "client-a",
   },
   "dmarc mta-sts set": {
     args: ofAccount("example.com", "testing"),
@@ -203,7 +223,7 @@ const NOT_HERE: Readonly<Record<string, string>> = {
 };
 
 const READING =
-  /^(verify|inspect .*|doctor|config|version|help|completion|usage|audit|.* (list|show|history|results|deliveries|lists)|dmarc (sources|advice|health|imap-check|export|own-hosts|record-history|mta-sts show)|blocklist (check|lists)|lists (compare|changes))$/;
+  /^(verify|inspect .*|doctor|config|version|help|completion|usage|audit|.* (list|show|history|results|deliveries|lists)|dmarc (sources|advice|health|imap-check|export|own-hosts|addresses|tls-reports|record-history|mta-sts show)|blocklist (check|lists)|lists (compare|changes))$/;
 
 let ids: Ids | null = null;
 
@@ -213,13 +233,15 @@ const prepare = async (): Promise<void> => {
   await Bun.write(REPORT, sampleReportXml({ reportId: "2" }));
   await Bun.write(TARGETS, "target\nimported.example\n");
   const app = new TestApp({ path, settings: FULL_SETTINGS });
-  const { request: _request, app: _app, ...account } = await fillAccount(app);
+  const { request, app: _app, ...account } = await fillAccount(app);
+  const link = { expires_at: new Date(app.clock.nowMs() + DAY_MS).toISOString() };
+  const share = (await request("POST", `/v1/dmarc/domains/${account.domain}/report-links`, link)).id;
   for (const n of [1, 2, 3]) app.db.sqlite.run("INSERT INTO suppressions VALUES (?, NULL, 1)", [`kept${n}@b.example`]);
   const accountId = app.accountId();
   const key = app.db.sqlite.query<{ id: string }, []>("SELECT id FROM api_keys WHERE name = 'first'").get();
   copyAccount(app.db.sqlite, accountId, { toNewAccount: true });
   copyAccount(app.db.sqlite, accountId, { fromMode: "test" });
-  ids = { ...account, accountId, keyId: key?.id ?? "", hook: `http://127.0.0.1:${receiver.port}/` };
+  ids = { ...account, share, accountId, keyId: key?.id ?? "", hook: `http://127.0.0.1:${receiver.port}/` };
   app.close();
 };
 

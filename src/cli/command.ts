@@ -77,7 +77,8 @@ export const severalOf = <const T extends string>(
 export const required = <T>(field: Operand<T | undefined>): Operand<T> => ({
   ...field,
   isRequired: true,
-  read: asGiven,
+  // The parser refuses a command line without it.
+  read: (given, name) => asGiven<T>(field.read(given, name)),
 });
 
 export const withDefault = <T extends string>(field: Operand<T | undefined>, fallback: T): Operand<T> => ({

@@ -1,4 +1,7 @@
 import { type Advice, conclusionOf } from "../dmarc/insight/advice/advice-model.ts";
+import { tlsReportView } from "../dmarc/insight/queries/reports.ts";
+import { ReportReader } from "../dmarc/insight/queries/report-reader.ts";
+import { SourceAddressReader } from "../dmarc/insight/queries/source-address-routes.ts";
 import { OwnHostReader } from "../dmarc/insight/queries/own-host-routes.ts";
 import { rangeOf } from "../dmarc/insight/queries/domain-query.ts";
 import { DomainSources, SourceClassifier } from "../dmarc/insight/sources/domain-sources.ts";
@@ -6,7 +9,7 @@ import { CLASSIFICATIONS } from "../dmarc/insight/sources/rollup-store.ts";
 import { isSourceKey } from "../dmarc/insight/sources/source-identity.ts";
 import type { Source } from "../dmarc/insight/sources/source-response.ts";
 import { systemClock } from "../foundation/base/clock.ts";
-import { argument, choice, command, limit, option, required, type Terminal, toggle } from "./command.ts";
+import { argument, choice, command, day, limit, option, required, type Terminal, toggle } from "./command.ts";
 import { findDomain, onDomain } from "./dmarc-domains.ts";
 import { UsageError } from "./io.ts";
 import { recordChangeView } from "../dmarc/insight/queries/record-history-routes.ts";
@@ -67,6 +70,62 @@ const OWN_HOSTS = command({
     );
   },
 });
+
+const ADDRESSES = command({
+  description: "List the addresses of a source, those with the most failing messages of the last 30 days first.",
+  on: onDomain.on,
+  example: "dmarc addresses example.com service:brevo --failing --csv",
+  args: { ...onDomain.args, key: argument("<key>", "key of a source, as `dmarc sources` shows it") },
+  options: {
+    failing: toggle("only addresses with failing mail that was not forwarded"),
+    csv: { ...toggle("print all as CSV"), conflicts: "json" },
+    limit: limit(50, 10_000),
+  },
+  run(context, { text, key, failing, csv, limit: shown }) {
+    const { caller, io, service, print, table } = context;
+    const reader = new SourceAddressReader(service.dmarc.context);
+    const found = reader.list(caller, findDomain(context, text).id, key, { failing });
+    if (csv) return io.write(Buffer.from(reader.csvText(found)));
+    const addresses = found.addresses.slice(0, shown);
+    print({ addresses }, () =>
+      table(
+        ["ADDRESS", "SERVER", "MESSAGES", "FAILING", "FORWARDED", "ALIGNED %", "LAST", "NETWORK"],
+        addresses.map((one) => [
+          ...[one.ip, one.reverse_name ?? "", String(one.messages), String(one.failing), String(one.forwarded)],
+          ...[String(one.aligned_percent ?? ""), one.last_day, one.as_name ?? ""],
+        ]),
+      ),
+    );
+  },
+});
+
+const TLS_REPORTS = command({
+  description: "List the TLS reports about a domain, the most recently received first.",
+  ...onDomain,
+  example: "dmarc tls-reports example.com",
+  options: {
+    from: day("first day of periods in UTC (default: all reports)"),
+    to: day("last day on which a period begins in UTC"),
+    limit: limit(50, 1_000),
+  },
+  run(context, { text, from, to, limit: shown }) {
+    const { caller, service, print, table } = context;
+    const list = new ReportReader(service.dmarc.context).tlsReports(caller, findDomain(context, text).id, { from, to });
+    const reports = list({ before: null, limit: shown }).map(tlsReportView);
+    print({ tls_reports: reports }, () =>
+      table(
+        ["RECEIVED", "FROM", "TO", "REPORTER", "SUCCESSFUL", "FAILED", "FAILURES"],
+        reports.map((report) => [
+          ...[tableTime(report.received_at), tableTime(report.begin), tableTime(report.end), report.org_name ?? ""],
+          ...[String(report.successful_sessions), String(report.failed_sessions), failuresOf(report)],
+        ]),
+      ),
+    );
+  },
+});
+
+const failuresOf = ({ policies }: ReturnType<typeof tlsReportView>): string =>
+  [...new Set(policies.flatMap(({ failures }) => failures.map(({ result_type: type }) => type)))].join(" ");
 
 const RECORD_HISTORY = command({
   description: "List the changes of a domain's DMARC, SPF, DKIM, MX and MTA-STS records, newest first.",
@@ -157,6 +216,8 @@ const ADVICE = command({
 export const SOURCE_COMMANDS = {
   sources: SOURCES,
   "own-hosts": OWN_HOSTS,
+  addresses: ADDRESSES,
+  "tls-reports": TLS_REPORTS,
   "record-history": RECORD_HISTORY,
   classify: CLASSIFY,
   advice: ADVICE,

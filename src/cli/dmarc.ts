@@ -11,6 +11,8 @@ import { HEALTH } from "./dmarc-health.ts";
 import { importCommand, ingestionLine, type ReportDatabase, type Stdin, withReportDatabase } from "./dmarc-import.ts";
 import { createImportTally, problemsText, tallyText } from "./dmarc-import-progress.ts";
 import { MAILBOX_CHECK } from "./dmarc-mailbox.ts";
+import { REPORT_LINKS } from "./dmarc-links.ts";
+import { TAGS } from "./dmarc-tags.ts";
 import { MTA_STS } from "./dmarc-mta-sts.ts";
 import { SOURCE_COMMANDS } from "./dmarc-sources.ts";
 import { type Io, UsageError } from "./io.ts";
@@ -130,6 +132,8 @@ export const dmarcCommands = (stdin: Stdin = () => Bun.stdin.stream()): CommandT
       reporters: REPORTERS,
       health: HEALTH,
       "mta-sts": MTA_STS,
+      links: REPORT_LINKS,
+      tags: TAGS,
       "imap-check": MAILBOX_CHECK,
       import: importCommand(stdin),
       retry: RETRY,

@@ -107,7 +107,7 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
       ...createHomePages(homeUseCases(slices, { board, steps })),
       ...createBlocklistPages({ ...blocklist, rules, clock }),
       ...createListPages({ bulk: bulk.jobs, queries: bulk.queries, comparisons: bulk.comparisons, starterName }, clock),
-      ...dmarcPages(slices, options),
+      ...dmarcPages(slices),
       ...createSignInPages({ ...people, onFirstUser: () => void slices.doctor.start() }),
       ...createProfilePages(people),
       ...createUserPages({ ...people, mail: createInvitationMail(userMail) }),
@@ -172,9 +172,9 @@ const operatorFacts = (slices: DashboardSlices) => () => ({
   findings: slices.findings(),
 });
 
-const dmarcPages = ({ runtime, dmarc, blocklist, notifications }: DashboardSlices, { baseUrl }: PagesOptions) => {
+const dmarcPages = ({ runtime, dmarc, blocklist, notifications }: DashboardSlices) => {
   const { mailing, rules } = notifications.outbound;
-  const { domains, advise, overview, health, reports, shares, domainHosting: hosting } = dmarc;
+  const { domains, advise, overview, health, reports, shares, tags, domainHosting: hosting } = dmarc;
   const useCases = {
     clock: runtime.clock,
     rules,
@@ -182,7 +182,7 @@ const dmarcPages = ({ runtime, dmarc, blocklist, notifications }: DashboardSlice
     domains,
     shares,
     hosting,
-    linkUrl: (path: string) => `${baseUrl}${path}`,
+    tags,
     advise,
     overview,
     health,

@@ -87,6 +87,7 @@ const OWNER_FORMS = {
   "/dmarc/:id/settings": action("dmarc.domains.update"),
   "/dmarc/:id/alerts/rules": action("dmarc.domains.update"),
   "/dmarc/:id/mta-sts": action("dmarc.mta-sts"),
+  "/dmarc/tags/:tag": action("dmarc.tags.set"),
   "/dmarc/:id/shares": action("dmarc.shares.add"),
   "/dmarc/:id/shares/:share/revoke": action("dmarc.shares.revoke"),
   "/dmarc/:id/rules": action("dmarc.rules.add"),

@@ -40,7 +40,7 @@ const domainText = z
 
 const newLabel = labelSchema("shop");
 const changedLabel = labelSchema("shop", undefined, REMOVE_WITH_NULL);
-const recipients = recipientsSchema({
+export const recipients = recipientsSchema({
   most: RECIPIENTS_MAX,
   description: "Addresses that alert mail and digests are sent to.",
 });

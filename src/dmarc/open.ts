@@ -7,13 +7,15 @@ import { createGetter, type UrlPolicy } from "../foundation/net/fetch-url.ts";
 import { GeoipFiles } from "../foundation/net/geoip-files.ts";
 import type { Platform } from "../foundation/net/platform.ts";
 import type { Outbound } from "../notifications/open.ts";
-import { DmarcOverview, OverviewJob } from "./alerts/overview/dmarc-overview.ts";
+import { DmarcOverview } from "./alerts/overview/dmarc-overview.ts";
+import { OverviewJob } from "./alerts/overview/overview-job.ts";
 import { DomainOverviewStore } from "./alerts/overview/domain-overview-store.ts";
 import { AlertJob } from "./alerts/rules/alert-job.ts";
 import { createAlertMails } from "./alerts/rules/alert-mails.ts";
 import { AlertRuleStore, OpenAlertStore } from "./alerts/rules/alert-rule-store.ts";
 import { ALERT_RULES } from "./alerts/rules/alert-rules.ts";
-import { createDigestReader, DigestJob } from "./alerts/rules/digest-mail.ts";
+import { createDigestReader } from "./alerts/rules/digest-mail.ts";
+import { DigestJob } from "./alerts/rules/digest-job.ts";
 import { AddressLookups } from "./insight/addresses/address-lookups.ts";
 import { createAdvisor, type Advisor } from "./insight/advice/advisor.ts";
 import { HealthJob, HealthRuns, createHealthCheck } from "./insight/health/health.ts";
@@ -34,6 +36,8 @@ import { createDomainPlatforms } from "./records/domains/domain-platform.ts";
 import type { DomainRow } from "./records/domains/domain-store.ts";
 import { Domains } from "./records/domains/domains.ts";
 import { ReportShares } from "./records/domains/shares.ts";
+import { TagDigests } from "./records/domains/tag-digests.ts";
+import { DomainTags } from "./tag-routes.ts";
 import { ScheduledChecks } from "./records/domains/domain-monitor.ts";
 import { PolicyStore } from "./records/sts/policy-store.ts";
 import { ServedPolicies } from "./records/sts/served-policies.ts";
@@ -56,6 +60,8 @@ interface DmarcDeps {
   /** A resolver without a cache, so that a record that was just published is seen. */
   readonly freshResolver: DnsResolver;
   readonly outbound: Outbound;
+  /** The URL of this service. */
+  readonly publicUrl: string;
   /** The name of this machine in MX records; null where it has none. */
   readonly mailHost: string | null;
   /** The id of the account with this name, or with null of the only account. The error is a sentence. */
@@ -92,11 +98,13 @@ export class DmarcSlice {
   readonly context: QueryContext;
   readonly raised: DmarcAlertStore;
   readonly shares: ReportShares;
+  readonly tags: DomainTags;
   readonly servedPolicies: ServedPolicies;
   readonly domainHosting: DomainHosting;
   /** What the cron table runs, by name. */
   readonly jobs: Readonly<Record<DmarcJobName, () => Promise<unknown>>>;
   readonly #hosting: MtaStsHosting;
+  readonly #tagDigests: TagDigests;
   readonly #advise: Advisor;
   readonly #checks: ScheduledChecks;
   readonly #addresses: AddressLookups;
@@ -138,7 +146,7 @@ export class DmarcSlice {
     this.recordHistory = new RecordHistory(history, findDomain);
     const hosting = { hosting: this.#hosting, serviceHost: hostOf(settings.baseUrl) };
     this.domainHosting = new DomainHosting({ ...hosting, clock, findDomain });
-    [this.raised, this.shares] = [alertStore, new ReportShares(runtime)];
+    [this.raised, this.shares] = [alertStore, new ReportShares(runtime, deps.publicUrl)];
     this.#alertJob = new AlertJob(runtime, {
       all: { rollups, rules: new AlertRuleStore(db) },
       trusted: { rollups: trusted, rules: new AlertRuleStore(db, { trustedOnly: true }) },
@@ -150,17 +158,16 @@ export class DmarcSlice {
     const [overviews, alerts, { domains }] = [new DomainOverviewStore(db), new OpenAlertStore(db), stores];
     this.#overviewJob = new OverviewJob(runtime, { store: overviews, rollups, domains, advise: this.#advise });
     this.overview = new DmarcOverview(runtime, { overviews, alerts, raised: alertStore, domains });
+    const hasMail = deps.outbound.mailing !== null;
+    this.#tagDigests = new TagDigests(runtime, { domains, hasMail, recipientDomains: settings.notifyDomains });
+    this.tags = new DomainTags(this.overview, this.#tagDigests);
     this.#geoip = geoipFilesOf(settings, log);
     const hasAsnLookup = settings.asnLookup === "dns";
     this.#addresses = new AddressLookups(runtime, { resolver, geoip: this.#geoip, hasAsnLookup });
-    this.health = new HealthRuns(runtime, {
-      store: health,
-      history,
-      check: openHealthCheck({ clock, resolver }, deps.outbound.rules),
-      resolver: deps.freshResolver,
-      domains: this.domains,
-      hostedPolicy: this.#hosting.textOf.bind(this.#hosting),
-    });
+    const check = openHealthCheck({ clock, resolver }, deps.outbound.rules);
+    const hostedPolicy = this.#hosting.textOf.bind(this.#hosting);
+    const healthDeps = { store: health, history, check, resolver: deps.freshResolver, hostedPolicy };
+    this.health = new HealthRuns(runtime, { ...healthDeps, domains: this.domains });
     this.jobs = this.#jobsOf(deps.outbound, new HealthJob(runtime, { store: health, runs: this.health }));
   }
 
@@ -191,7 +198,10 @@ export class DmarcSlice {
     const { reports, rollups, stores } = this;
     const read = createDigestReader({ reading: rollups, advise: this.#advise });
     const mails = mailing === null ? null : createAlertMails(runtime, mailing);
-    const digests = mailing === null ? null : new DigestJob(runtime, { domains: stores.domains, read, mailing });
+    const digests =
+      mailing === null
+        ? null
+        : new DigestJob(runtime, { domains: stores.domains, read, mailing, tags: this.#tagDigests.store });
     return {
       checkDomains: () => this.#checks.run(),
       checkPolicies: () => this.#hosting.checkDue(),

@@ -5,6 +5,7 @@ import type { RecordHistory } from "./insight/queries/record-history-routes.ts";
 import { AcceptedReporters } from "./insight/queries/accepted-reporters.ts";
 import { FailureReports, ReportReader } from "./insight/queries/report-reader.ts";
 import { DmarcRecordReader } from "./insight/queries/record-reader.ts";
+import { SourceAddressReader } from "./insight/queries/source-address-routes.ts";
 import { OwnHostReader } from "./insight/queries/own-host-routes.ts";
 import { SourceReader } from "./insight/queries/source-routes.ts";
 import { SourceClassifier } from "./insight/sources/domain-sources.ts";
@@ -19,6 +20,7 @@ export class DmarcReaders {
   readonly alerts: DomainAlerts;
   readonly sources: SourceReader;
   readonly ownHosts: OwnHostReader;
+  readonly sourceAddresses: SourceAddressReader;
   readonly records: DmarcRecordReader;
   readonly acceptedReporters: AcceptedReporters;
   readonly classifier: SourceClassifier;
@@ -34,6 +36,7 @@ export class DmarcReaders {
     this.alerts = new DomainAlerts(raised, context.findDomain);
     this.sources = new SourceReader(context);
     this.ownHosts = new OwnHostReader(context);
+    this.sourceAddresses = new SourceAddressReader(context);
     this.records = new DmarcRecordReader(context);
     this.acceptedReporters = new AcceptedReporters(context, reporters);
     this.classifier = new SourceClassifier(context, context.rollups);

@@ -9,6 +9,8 @@ import { createRecordHistoryRoutes } from "./insight/queries/record-history-rout
 import { createQueryRoutes } from "./insight/queries/query-routes.ts";
 import type { DmarcSlice } from "./open.ts";
 import { createDomainRoutes } from "./domain-routes.ts";
+import { createShareRoutes } from "./share-routes.ts";
+import { createTagRoutes } from "./tag-routes.ts";
 import { IngestionReader } from "./reports/ingest/ingestions.ts";
 import { createIngestionRoutes } from "./reports/ingest/ingestion-routes.ts";
 
@@ -34,6 +36,8 @@ export const createDmarcRoutes = ({
       ...createAdviceRoutes({ findDomain, advise }),
       ...createRecordHistoryRoutes(dmarc.recordHistory),
       ...createMtaStsRoutes(dmarc.domainHosting),
+      ...createShareRoutes({ shares: dmarc.shares, findDomain }),
+      ...createTagRoutes(dmarc.tags),
     ]),
     createAlertRoutes({ guard, alerts: new DomainAlerts(dmarc.raised, findDomain) }),
     createHealthRoutes({ guard, runs: dmarc.health, findDomain }),

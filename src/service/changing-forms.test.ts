@@ -261,6 +261,15 @@ const DMARC: Readonly<Record<string, FormCase>> = {
     },
     changes: "dmarc_mta_sts",
   },
+  "/dmarc/tags/:tag": {
+    params: () => ({ tag: "client-a" }),
+    fields: { digest: "weekly", recipients: "it@client-a.example" },
+    prepare: async ({ request, domain }) => {
+      await request("PATCH", `/v1/dmarc/domains/${domain}`, { tags: ["client-a"] });
+      return {};
+    },
+    changes: "dmarc_tag_digests",
+  },
   "/dmarc/:id/shares": { params: id("domain"), fields: { days: "7", note: "x" }, changes: "dmarc_shares" },
   "/dmarc/:id/shares/:share/revoke": {
     prepare: async ({ app, visitor, domain }) => {

@@ -70,6 +70,28 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     },
     changes: "dmarc_mta_sts",
   },
+  "POST /v1/dmarc/domains/:id/report-links": {
+    params: id("domain"),
+    body: { expires_at: "2026-02-01T00:00:00Z", note: "x" },
+    changes: "dmarc_shares",
+  },
+  "DELETE /v1/dmarc/domains/:id/report-links/:linkId": {
+    params: id("domain"),
+    prepare: async ({ request, domain }) => {
+      const body = { expires_at: "2026-02-01T00:00:00Z" };
+      return { linkId: (await request("POST", `/v1/dmarc/domains/${domain}/report-links`, body)).id };
+    },
+    changes: "dmarc_shares",
+  },
+  "PATCH /v1/dmarc/tags/:tag": {
+    params: () => ({ tag: "client-a" }),
+    body: { digest: "weekly", recipients: ["it@client-a.example"] },
+    prepare: async ({ request, domain }) => {
+      await request("PATCH", `/v1/dmarc/domains/${domain}`, { tags: ["client-a"] });
+      return {};
+    },
+    changes: "dmarc_tag_digests",
+  },
   "PATCH /v1/dmarc/domains/:id/sources": {
     params: id("domain"),
     body: { keys: ["own"], classification: "threat" },

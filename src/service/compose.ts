@@ -110,7 +110,7 @@ export class Service {
       ownAddresses: createOwnAddressFinder(db, clock),
     });
     this.dmarc = new DmarcSlice(runtime, config, {
-      ...{ platform, freshResolver: fresh, outbound, mailHost: mailHostOf(config) },
+      ...{ platform, freshResolver: fresh, outbound, mailHost: mailHostOf(config), publicUrl: options.baseUrl },
       accountOf: (name) => accountOfMailbox(accounts, name),
     });
     this.engine = new EngineSlice(platform, config, {

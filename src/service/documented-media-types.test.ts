@@ -26,6 +26,7 @@ const pathOf = (account: FullAccount & { readonly reportId: string; readonly mai
     domains: account.domain,
     ingestions: account.mail,
     reports: account.reportId,
+    sources: "own",
     deliveries: account.failedDelivery,
     items: "0",
     docs: "lists",
@@ -69,6 +70,7 @@ describe("media types of responses", () => {
       "/v1/dmarc/ingestions/{id}/raw",
       "/v1/dmarc/domains/{id}/sources",
       "/v1/dmarc/domains/{id}/own-hosts",
+      "/v1/dmarc/domains/{id}/sources/{key}/addresses",
       "/v1/dmarc/domains/{id}/records",
     ]);
     let served = 0;

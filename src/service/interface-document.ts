@@ -20,6 +20,7 @@ const TAGS = {
   "Blocklist monitoring": "Monitor IP addresses, ranges and domains on DNS blocklists.",
   "DMARC monitoring": "Enroll domains, check their DNS records, and get advice and alerts.",
   "DMARC reports": "Submit reports, and query what they say about senders.",
+  "MTA-STS": "Serve the MTA-STS policies of domains.",
   Webhooks: "Deliveries, the event feed, test calls and signing secrets.",
   Notifications: "Default recipients and webhook of the account.",
   Account: "The account of the calling key, and its usage.",

@@ -10,17 +10,17 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 23_952,
   blocklist: 60_962,
   bulk: 53_401,
-  cli: 47_578,
-  dashboard: 158_026,
-  dmarc: 213_059,
+  cli: 49_084,
+  dashboard: 159_134,
+  dmarc: 217_896,
   doctor: 12_916,
-  foundation: 94_244,
+  foundation: 94_400,
   "main.ts": 132,
   notifications: 24_455,
-  service: 34_251,
+  service: 34_259,
   verify: 52_936,
 };
-const FILES_MAX = 652;
+const FILES_MAX = 662;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

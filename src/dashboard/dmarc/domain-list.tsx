@@ -5,7 +5,6 @@ import {
   type DomainOrder,
   LISTED_STATUSES,
   type ListedStatus,
-  type TagSums,
 } from "../../dmarc/alerts/overview/domain-overview-store.ts";
 import { tagSchema } from "../../dmarc/records/domains/enrolments.ts";
 import { readLastCheck, readState } from "../../dmarc/records/domains/domain-state.ts";
@@ -19,6 +18,8 @@ import { Time, countText, numberText, Percent } from "../components/figures.tsx"
 import { page, type PageRoute } from "../page.ts";
 import type { View } from "../visit.ts";
 import { domainCsv } from "./domain-csv.ts";
+import { tagPath } from "./tag-page.tsx";
+import type { ShownTag } from "../../dmarc/tag-routes.ts";
 import { policyWords, DOMAIN_STATUS_WORDS, stepWords } from "./dmarc-words.ts";
 import type { DmarcPageUseCases } from "./use-cases.ts";
 
@@ -38,13 +39,13 @@ const query = z.object({
 type ListState = z.output<typeof query>;
 
 /** All domains of the account, worst first, and the same as CSV. */
-export const domainListPages = ({ overview }: DmarcPageUseCases): readonly PageRoute[] => [
+export const domainListPages = ({ overview, tags }: DmarcPageUseCases): readonly PageRoute[] => [
   page({ path: "/dmarc", query }, ({ viewer, query: state }) => {
     const counts = overview.countByStatus(viewer.caller);
     if (counts.size === 0) return { title: "DMARC", section: "dmarc", body: <FirstDomain /> };
     const { status = null, text, tag = null, sort, cursor } = state;
     const list = overview.list(viewer.caller, { status, text, tag, order: sort, limit: AT_ONCE, offset: cursor });
-    return listView({ list, counts, state, tags: overview.tags(viewer.caller) });
+    return listView({ list, counts, state, tags: tags.list(viewer.caller) });
   }),
   page({ path: "/dmarc.csv", query }, ({ request, viewer, query: { status = null, text, tag = null, sort } }) =>
     domainCsv(request, (limit, offset) =>
@@ -57,7 +58,7 @@ interface ListProps {
   readonly list: DomainList;
   readonly counts: ReadonlyMap<ListedStatus, number>;
   readonly state: ListState;
-  readonly tags: readonly TagSums[];
+  readonly tags: readonly ShownTag[];
 }
 
 const listView = (props: ListProps): View => {
@@ -144,17 +145,19 @@ const TAG_COLUMNS: readonly Column[] = [
   { title: "Messages in 30 days", align: "end" },
   { title: "Aligned", align: "end" },
   { title: "Failing, to act on", align: "end" },
+  { title: "Open alerts", align: "end" },
+  { title: "Digest" },
 ];
 
 /** The groups of domains with their figures; nothing where no domain has a tag. */
-const TagTable = ({ tags, current }: { readonly tags: readonly TagSums[]; readonly current: string | undefined }) =>
+const TagTable = ({ tags, current }: { readonly tags: readonly ShownTag[]; readonly current: string | undefined }) =>
   tags.length === 0 ? null : (
     <details class="panel fold" open={current === undefined && tags.length <= TAGS_OPEN_MAX}>
       <summary>{countText(tags.length, "tag")}</summary>
       <Table
         caption="Tags"
         columns={TAG_COLUMNS}
-        rows={tags.map(({ tag, domains, messages, aligned, actionable }) => ({
+        rows={tags.map(({ tag, domains, messages, aligned, actionable, open_alerts: alerts, digest }) => ({
           key: tag,
           cells: [
             <Link href={`/dmarc?tag=${encodeURIComponent(tag)}`} isCurrent={tag === current}>
@@ -164,13 +167,15 @@ const TagTable = ({ tags, current }: { readonly tags: readonly TagSums[]; readon
             numberText(messages),
             messages === 0 ? <span class="soft">–</span> : <Percent part={aligned} whole={messages} />,
             numberText(actionable),
+            numberText(alerts),
+            <Link href={tagPath(tag)}>{digest}</Link>,
           ],
         }))}
       />
     </details>
   );
 
-const ListFilters = ({ status, text, tag, tags, sort }: ListState & { readonly tags: readonly TagSums[] }) => (
+const ListFilters = ({ status, text, tag, tags, sort }: ListState & { readonly tags: readonly ShownTag[] }) => (
   <Filters action="/dmarc">
     <Field name="text" label="Name or label" type="search" value={text} />
     <SelectField

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { ReportShare } from "../../dmarc/records/domains/share-store.ts";
 import { SHARE_DAYS_MAX } from "../../dmarc/records/domains/shares.ts";
+import { DAY_MS } from "../../foundation/base/days.ts";
 import { isId } from "../../foundation/base/secrets.ts";
 import { Button, Field, Filters, PostForm, SelectField } from "../components/form.tsx";
 import { Callout, PageHead, Panel } from "../components/panel.tsx";
@@ -26,7 +27,7 @@ const form = z.object({
 
 /** The monthly report of a domain, for users and, by a link that ends, for anybody. */
 export const monthPages = (useCases: DmarcPageUseCases): readonly PageRoute[] => {
-  const { domains, reading, overview, shares, clock, linkUrl } = useCases;
+  const { domains, reading, overview, shares, clock } = useCases;
   const view = (id: string, caller: Parameters<typeof domains.find>[0], name?: string): View => {
     const row = domains.find(caller, id);
     const nowMs = clock.nowMs();
@@ -52,8 +53,9 @@ export const monthPages = (useCases: DmarcPageUseCases): readonly PageRoute[] =>
     formAction(
       { path: "/dmarc/:id/shares", params: domainParameters, form },
       async ({ viewer, params: { id }, form: { days, note } }) => {
-        const { token, expiresAtMs } = await shares.create(() => domains.find(viewer.caller, id), { days, note });
-        return newLinkView(id, domains.find(viewer.caller, id).domain, { url: linkUrl(`/r/${token}`), expiresAtMs });
+        const wanted = { expiresAtMs: clock.nowMs() + days * DAY_MS, note };
+        const created = await shares.create(() => domains.find(viewer.caller, id), wanted);
+        return newLinkView(id, domains.find(viewer.caller, id).domain, created);
       },
       { rerender: ({ viewer, params: { id } }) => view(id, viewer.caller) },
     ),

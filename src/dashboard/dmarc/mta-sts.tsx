@@ -27,11 +27,13 @@ const PROBLEMS: Readonly<Record<NonNullable<HostingView["problem"]>, string>> = 
   unusable_mx: "A policy cannot name the present MX records. The policy stays as it is.",
 };
 
-const RECORD_STATES: Readonly<Record<NonNullable<HostingView["record_state"]>, readonly [Kind, string]>> = {
-  current: ["ok", "Published"],
-  differs: ["bad", "Published with another id: senders keep an old policy"],
-  missing: ["warn", "Not published: senders do not look for the policy"],
-  unknown: ["unknown", "Not known: the DNS has not responded yet"],
+const RECORD_STATES: Readonly<
+  Record<NonNullable<HostingView["record_state"]>, readonly [kind: Kind, word: string, meaning: string]>
+> = {
+  current: ["ok", "Published", ""],
+  differs: ["bad", "Another id", "The DNS has another id, so senders keep an old policy."],
+  missing: ["warn", "Not published", "Senders do not look for the policy."],
+  unknown: ["unknown", "Not known", "The DNS has not responded yet."],
 };
 
 /** The MTA-STS policy that this service serves for a domain, and what to publish. */
@@ -95,24 +97,31 @@ const Hosted = ({ domain, view }: { readonly domain: DomainRow; readonly view: H
   </>
 );
 
-const Records = ({ view: { dns_records, record_state: state } }: { readonly view: HostingView }) => (
-  <>
-    {dns_records.map(({ host, type, value, purpose }) => (
-      <div key={host} class="publish">
-        <p class="label">
-          {type} at <span class="mono">{host}</span>{" "}
-          {type === "TXT" && state !== null && <Badge kind={RECORD_STATES[state][0]}>{RECORD_STATES[state][1]}</Badge>}
-        </p>
-        {value === null ? (
-          <p>The host name of this service (the operator sets it with POSTWARDEN_BASE_URL), or its addresses.</p>
-        ) : (
-          <CopyBlock text={value} label={`${type} record of ${host}`} />
-        )}
-        <p class="soft small">{purpose}</p>
-      </div>
-    ))}
-  </>
-);
+const Records = ({ view: { dns_records, record_state } }: { readonly view: HostingView }) => {
+  const [kind, word, meaning] = RECORD_STATES[record_state ?? "unknown"];
+  return (
+    <>
+      {dns_records.map(({ host, type, value, purpose }) => (
+        <div key={host} class="publish">
+          <p class="label">
+            {type} at <span class="mono">{host}</span>
+          </p>
+          {type === "TXT" && (
+            <p>
+              <Badge kind={kind}>{word}</Badge> {meaning}
+            </p>
+          )}
+          {value === null ? (
+            <p>The host name of this service (the operator sets it with POSTWARDEN_BASE_URL), or its addresses.</p>
+          ) : (
+            <CopyBlock text={value} label={`${type} record of ${host}`} />
+          )}
+          <p class="soft small">{purpose}</p>
+        </div>
+      ))}
+    </>
+  );
+};
 
 const NextMode = ({ domain, view }: { readonly domain: DomainRow; readonly view: HostingView }) => {
   const { mode, serve_until, tls_reports } = view;

@@ -21,11 +21,13 @@ import { mtaStsActions } from "./mta-sts.tsx";
 import { recordPages } from "./record-page.tsx";
 import { reportPages } from "./report-page.tsx";
 import { reportsPages } from "./reports-page.tsx";
+import { tagPages } from "./tag-page.tsx";
 import { tlsPages } from "./tls-page.tsx";
 
 /** The pages of monitored domains, their sources and alerts. */
 export const createDomainPages = (useCases: DmarcPageUseCases): readonly PageRoute[] => [
   ...domainListPages(useCases),
+  ...tagPages(useCases),
   ...domainPages(useCases),
   ...sourcesPages(useCases),
   ...ownHostPages(useCases),

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { type RecordPage, isRecordCursor, type ShownRecord } from "../../dmarc/insight/queries/records.ts";
 import { reporterWords } from "../../dmarc/insight/queries/reporter.ts";
 import type { SenderAddress } from "../../dmarc/insight/sources/domain-sources.ts";
@@ -24,11 +25,13 @@ export const SenderAddresses = ({
   addresses,
   count,
   targetOf,
+  children,
 }: {
   readonly addresses: readonly SenderAddress[];
   readonly count: number;
   /** The blocklist target of an address. */
   readonly targetOf: (ip: string) => WatchedAddress | undefined;
+  readonly children: ComponentChildren;
 }) => (
   <Panel
     title="Addresses"
@@ -59,6 +62,7 @@ export const SenderAddresses = ({
         ],
       }))}
     />
+    {children}
   </Panel>
 );
 

@@ -5,21 +5,27 @@ import type { SourcePage } from "../../dmarc/alerts/overview/dmarc-reading.ts";
 import type { RecordPage } from "../../dmarc/insight/queries/records.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { BarChart } from "../components/chart.tsx";
-import { ButtonLink, OutsideLink } from "../components/inline.tsx";
+import { ButtonLink, DownloadLink, OutsideLink } from "../components/inline.tsx";
 import { Day, countText, numberText, Percent, Time } from "../components/figures.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { BulkSender } from "./bulk-sender.tsx";
 import { ClassBadge, ClassNoteForm, ruleWords } from "./source-classes.tsx";
 import { CLASS_WORDS, failureWords, kindWords, REASONS } from "./dmarc-words.ts";
-import { DomainHead, RangeLinks } from "./domain-head.tsx";
+import { DomainHead, RangeLinks, rangeParameter } from "./domain-head.tsx";
 import { BlocklistForm, SenderAddresses, SourceRecords, sourceQuery, type SourceState } from "./source-details.tsx";
 import type { DmarcPageUseCases, WatchedAddress } from "./use-cases.ts";
 
 const params = z.object({ id: z.string(), key: z.string() });
+const addressQuery = z.object({ days: rangeParameter, failing: z.literal("yes").optional() });
 
 /** A source: its identity and evidence, what fails and how to fix it, and the rows of its reports. */
-export const sourcePages = ({ reading, records, findTarget }: DmarcPageUseCases): readonly PageRoute[] => [
+export const sourcePages = ({
+  reading,
+  records,
+  findTarget,
+  sourceAddresses,
+}: DmarcPageUseCases): readonly PageRoute[] => [
   page(
     { path: "/dmarc/:id/sources/:key", params, query: sourceQuery },
     async ({ viewer, params: { id, key }, query: state }) => {
@@ -40,6 +46,14 @@ export const sourcePages = ({ reading, records, findTarget }: DmarcPageUseCases)
         section: "dmarc",
         body: <SourceBody {...{ found, rows, state, targetOf: (ip) => findTarget(viewer.caller, ip) }} />,
       };
+    },
+  ),
+  page(
+    { path: "/dmarc/:id/sources/:key/addresses.csv", params, query: addressQuery },
+    ({ request, viewer, params: { id, key }, query: { days, failing } }) => {
+      const { fromDay: from, toDay: to } = reading.range(days);
+      const wanted = { from, to, failing: failing === "yes" };
+      return sourceAddresses.csv(request, sourceAddresses.list(viewer.caller, id, key, wanted));
     },
   ),
 ];
@@ -98,10 +112,25 @@ const SourceBody = ({
         }
       >
         <SourceChart {...found} />
-        <SenderAddresses addresses={addresses} count={source.address_count} targetOf={targetOf} />
+        <SenderAddresses addresses={addresses} count={source.address_count} targetOf={targetOf}>
+          <AddressFiles {...{ id, source, days: state.days }} />
+        </SenderAddresses>
       </Columns>
       <SourceRecords {...{ domainId: id, source, rows, state }} />
     </>
+  );
+};
+
+/** The addresses of the source as CSV: those that fail, if there are any, and all of them. */
+const AddressFiles = ({ id, source, days }: Pick<Found, "source"> & { readonly id: string; readonly days: number }) => {
+  const file = `/dmarc/${id}/sources/${encodeURIComponent(source.key)}/addresses.csv?days=${days}`;
+  return (
+    <p class="panel-body actions">
+      {source.failing > source.forwarded && (
+        <DownloadLink href={`${file}&failing=yes`}>CSV of failing addresses</DownloadLink>
+      )}
+      <DownloadLink href={file}>CSV of {countText(source.address_count, "address", "addresses")}</DownloadLink>
+    </p>
   );
 };
 

@@ -6,6 +6,8 @@ import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import type { ReportShares } from "../../dmarc/records/domains/shares.ts";
 import type { Domains } from "../../dmarc/records/domains/domains.ts";
 import type { DomainHosting } from "../../dmarc/insight/sts/hosting-routes.ts";
+import type { SourceAddressReader } from "../../dmarc/insight/queries/source-address-routes.ts";
+import type { DomainTags } from "../../dmarc/tag-routes.ts";
 import type { HealthRuns } from "../../dmarc/insight/health/health.ts";
 import type { IngestionReader, Ingestions } from "../../dmarc/reports/ingest/ingestions.ts";
 import type { ReportUploads } from "../../dmarc/reports/ingest/report-uploads.ts";
@@ -51,8 +53,8 @@ export interface DmarcPageUseCases {
   readonly acceptedReporters: AcceptedReporters;
   readonly alerts: DomainAlerts;
   readonly shares: ReportShares;
-  /** The public URL of a path. */
-  readonly linkUrl: (path: string) => string;
+  readonly tags: DomainTags;
+  readonly sourceAddresses: SourceAddressReader;
   readonly clock: Clock;
   /** The blocklist target of an address; undefined where the account does not monitor it. */
   readonly findTarget: (caller: Owner, ip: string) => WatchedAddress | undefined;

@@ -28,12 +28,20 @@ const openFilled = () => {
   pause.run("https://a.example", NOW_MS + DAY_MS);
   pause.run("https://b.example", FUTURE_MS);
   db.sqlite.run("INSERT INTO dmarc_health (domain, due_at_ms) VALUES (1, ?), (2, ?)", [NOW_MS + DAY_MS, FUTURE_MS]);
+  for (const [domain, dueAtMs] of [
+    [1, NOW_MS + DAY_MS],
+    [2, FUTURE_MS],
+  ])
+    db.sqlite.run("INSERT INTO dmarc_mta_sts VALUES (?, 'testing', 0, '[]', 0, '[]', 0, NULL, NULL, 0, ?, NULL)", [
+      domain ?? 0,
+      dueAtMs ?? 0,
+    ]);
   return db;
 };
 
 test("work that a wrong clock planned for years ahead is due now; everything else keeps its time", () => {
   const db = openFilled();
-  expect(db.transact((tx) => correctPlannedTimes(db, tx, NOW_MS))).toBe(4);
+  expect(db.transact((tx) => correctPlannedTimes(db, tx, NOW_MS))).toBe(5);
   const times = (sql: string) => db.sqlite.query(sql).values().flat();
   expect(times("SELECT next_check_at_ms FROM blocklist_targets ORDER BY rowid")).toEqual([
     NOW_MS + 6 * 60 * 60 * 1000,
@@ -43,6 +51,7 @@ test("work that a wrong clock planned for years ahead is due now; everything els
   expect(times("SELECT due_at_ms FROM webhook_deliveries ORDER BY rowid")).toEqual([NOW_MS + DAY_MS, NOW_MS, null]);
   expect(times("SELECT until_ms FROM webhook_pauses ORDER BY url")).toEqual([NOW_MS + DAY_MS, NOW_MS]);
   expect(times("SELECT due_at_ms FROM dmarc_health ORDER BY domain")).toEqual([NOW_MS + DAY_MS, NOW_MS]);
+  expect(times("SELECT due_at_ms FROM dmarc_mta_sts ORDER BY domain")).toEqual([NOW_MS + DAY_MS, NOW_MS]);
   expect(db.transact((tx) => correctPlannedTimes(db, tx, NOW_MS))).toBe(0);
   db.close();
 });

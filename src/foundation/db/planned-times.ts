@@ -22,6 +22,7 @@ const PLANNED: readonly PlannedTime[] = [
     where: "deleted_at_ms IS NULL AND monitoring_enabled = 1 AND mode = 'live'",
   },
   { table: "dmarc_health", column: "due_at_ms", aheadMsMax: 2 * DAY_MS, where: "true" },
+  { table: "dmarc_mta_sts", column: "due_at_ms", aheadMsMax: 2 * DAY_MS, where: "true" },
   { table: "webhook_deliveries", column: "due_at_ms", aheadMsMax: 2 * DAY_MS, where: "due_at_ms IS NOT NULL" },
   { table: "webhook_pauses", column: "until_ms", aheadMsMax: 2 * DAY_MS, where: "true" },
 ];

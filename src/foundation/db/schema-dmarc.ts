@@ -348,6 +348,24 @@ export const dmarcShares = sqliteTable(
   (table) => [index("dmarc_shares_by_domain").on(table.domain, table.id)],
 );
 
+/** Digests about all domains with a tag. */
+export const dmarcTagDigests = sqliteTable(
+  "dmarc_tag_digests",
+  {
+    accountId: requiredText("account_id"),
+    mode: modeColumn(),
+    tag: requiredText(),
+    digest: text({ enum: ["off", "daily", "weekly", "monthly"] }).notNull(),
+    recipients: text({ mode: "json" }).$type<readonly string[]>().notNull(),
+    /** When the next digest is due; null if digests are off. */
+    dueAtMs: integer("due_at_ms"),
+  },
+  (table) => [
+    primaryKey({ columns: [table.accountId, table.mode, table.tag] }),
+    index("dmarc_tag_digests_due").on(table.dueAtMs),
+  ],
+);
+
 /** The MTA-STS policies that this service serves for domains (RFC 8461). */
 export const dmarcMtaSts = sqliteTable(
   "dmarc_mta_sts",

@@ -174,7 +174,7 @@ describe("the list of domains", () => {
   });
 
   test("is grouped by tags, each with its figures, of one account and mode", () => {
-    const { add, list, overview, summed } = start();
+    const { add, alert, list, overview, summed } = start();
     const counts = { messages30: 100, aligned30: 90, actionable30: 4 };
     for (const [name, tags] of [
       ["a.example", ["client-a", "shops"]],
@@ -186,9 +186,11 @@ describe("the list of domains", () => {
     add("test.example", { mode: "test", tags: ["client-a"] });
     expect(list({ tag: "client-a", order: "name" })).toEqual(["a.example", "b.example"]);
     expect(list({ tag: "client" })).toEqual([]);
+    alert(add("d.example", { tags: ["shops"] }), newSource("org:sender.example"));
+    alert(add("e.example", { tags: ["shops"], accountId: "other" }), newSource("org:sender.example"));
     expect(overview.tags(OWNER)).toEqual([
-      { tag: "client-a", domains: 2, messages: 200, aligned: 180, actionable: 8 },
-      { tag: "shops", domains: 1, messages: 100, aligned: 90, actionable: 4 },
+      { tag: "client-a", domains: 2, messages: 200, aligned: 180, actionable: 8, openAlerts: 0 },
+      { tag: "shops", domains: 2, messages: 100, aligned: 90, actionable: 4, openAlerts: 1 },
     ]);
   });
 

@@ -1,34 +1,24 @@
-import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import type { AlertChanges, OpenAlertStore, RecentAlert } from "../rules/alert-rule-store.ts";
 import type {
   DomainOrder,
   DomainOverview,
   DomainOverviewStore,
   ListedStatus,
-  NextStep,
   TagSums,
 } from "./domain-overview-store.ts";
 import { ALERT_RULES, findAlertRule } from "../rules/alert-rules.ts";
 import { readAlertBody, type AlertRule } from "../rules/alert-rule.ts";
 import { readLastCheck, type DnsCheck } from "../../records/domains/domain-state.ts";
-import { percentOf, type DomainDay } from "../../insight/sources/rollup-rows.ts";
+import { percentOf } from "../../insight/sources/rollup-rows.ts";
 import { SILENT_AFTER_MS } from "../../records/domains/domains.ts";
 import type { DomainOwner, DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
 import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import { orRefusal } from "../../../foundation/db/group-commit.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
-import { DAY_MS, dayOfTime, type DayRange } from "../../../foundation/base/days.ts";
+import { DAY_MS } from "../../../foundation/base/days.ts";
 import type { Clock } from "../../../foundation/base/clock.ts";
 import { type AttentionItem, byUrgency } from "../../../foundation/base/attention.ts";
-import type { Source } from "../../insight/sources/source-response.ts";
-import { RANGE_DAYS } from "../../../foundation/http/day-range.ts";
-import type { Advice } from "../../insight/advice/advice-model.ts";
-import type { RollupStore } from "../../insight/sources/rollup-store.ts";
-import { DomainSources, actionableFailures, type SourceDomain } from "../../insight/sources/domain-sources.ts";
-import type { Advisor } from "../../insight/advice/advisor.ts";
-import type { Runtime } from "../../../foundation/db/runtime.ts";
-import { forEachIsolated } from "../../../foundation/base/in-steps.ts";
 
 /** Which domains a list shows. */
 export interface DomainListQuery {
@@ -55,6 +45,11 @@ export interface DomainListItem {
 export interface DomainList {
   readonly domains: readonly DomainListItem[];
   readonly hasMore: boolean;
+}
+
+/** A tag with the figures of its domains. */
+export interface TagFigures extends TagSums {
+  readonly openAlerts: number;
 }
 
 /** Mail in the name of all domains of an owner in the last seven days. */
@@ -115,9 +110,17 @@ export class DmarcOverview {
     });
   }
 
-  /** The tags of the owner's domains, with their sums of 30 days. */
-  tags(owner: DomainOwner): readonly TagSums[] {
-    return this.stores.overviews.tagSums(owner);
+  /** The tags of the owner's domains, with their sums of 30 days and their open alerts. */
+  tags(owner: DomainOwner): readonly TagFigures[] {
+    const { overviews, domains } = this.stores;
+    return this.runtime.db.snapshot(() => {
+      const sums = overviews.tagSums(owner);
+      if (sums.length === 0) return [];
+      const open = new Map<string, number>();
+      for (const [number, alerts] of Map.groupBy(this.#openAlerts(owner, null), (alert) => alert.number))
+        for (const tag of domains.findByNumber(number)?.tags ?? []) open.set(tag, (open.get(tag) ?? 0) + alerts.length);
+      return sums.map((of) => ({ ...of, openAlerts: open.get(of.tag) ?? 0 }));
+    });
   }
 
   /** How many domains there are by status. */
@@ -271,122 +274,3 @@ const statusAttention = (row: DomainRow, sinceMs: number | null): AttentionItem 
 
 const byUrgencyAndAge = (a: AttentionItem, b: AttentionItem): number =>
   byUrgency(a, b) || (b.sinceMs ?? 0) - (a.sinceMs ?? 0);
-
-const DOMAINS_AT_ONCE = 100;
-/** An import is summed up when it is over; a domain about which reports keep arriving once in this time. */
-const QUIET_MS = 60_000;
-const REPORTED_MS = 10 * 60_000;
-
-/** The scheduled job that sums up domains for lists: new and changed ones, and once a day every one. */
-export class OverviewJob {
-  readonly #stopping = new AbortController();
-
-  constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
-    private readonly deps: {
-      readonly store: DomainOverviewStore;
-      readonly rollups: RollupStore;
-      readonly domains: Pick<DomainStore, "findByNumber">;
-      readonly advise: Advisor;
-    },
-  ) {}
-
-  /** Sums up every domain that is due, once. A failure of one does not stop the others. */
-  async run(): Promise<void> {
-    const { clock, log } = this.runtime;
-    const nowMs = clock.nowMs();
-    const times = {
-      dayMs: dayOfTime(nowMs) * DAY_MS,
-      quietSinceMs: nowMs - QUIET_MS,
-      reportedBeforeMs: nowMs - REPORTED_MS,
-    };
-    for (let after = 0; !this.#stopping.signal.aborted;) {
-      const numbers = this.deps.store.due(after, times, DOMAINS_AT_ONCE);
-      const last = numbers.at(-1);
-      if (last === undefined) return;
-      await forEachIsolated(numbers, (number) => this.#refresh(number), {
-        isStopping: () => this.#stopping.signal.aborted,
-        onFailure: (number, error) =>
-          log.error("a domain could not be summed up, will be retried in the next run", { number, error }),
-      });
-      after = last;
-    }
-  }
-
-  /** Ends a run after the domain that is being summed up. */
-  stop(): void {
-    this.#stopping.abort();
-  }
-
-  async #refresh(number: number): Promise<void> {
-    const { store, rollups, domains, advise } = this.deps;
-    const { db, clock } = this.runtime;
-    const domain = domains.findByNumber(number);
-    if (domain === undefined) return;
-    // A change during the computation makes the domain due again.
-    const nowMs = clock.nowMs();
-    const { next } = await advise(domain);
-    const sources = new DomainSources(rollups, domain);
-    await sources.identifyAll();
-    const overview = db.snapshot(() => computeOverview(rollups, domain, { sources, next, nowMs }));
-    await db.commit((tx) => store.save(tx, number, overview));
-  }
-}
-
-const WEEK_DAYS = 7;
-
-/** Sums up a domain for lists. */
-const computeOverview = (
-  rollups: RollupStore,
-  domain: SourceDomain,
-  {
-    sources: read,
-    next,
-    nowMs,
-  }: {
-    readonly sources: DomainSources;
-    readonly next: Advice["next"];
-    readonly nowMs: number;
-  },
-): DomainOverview => {
-  const toDay = dayOfTime(nowMs);
-  const range: DayRange = { fromDay: toDay - RANGE_DAYS + 1, toDay };
-  const days = rollups.domainDays([domain.number], range);
-  const sources = read.sources(range);
-  const month = sumFields(days, "messages", "aligned");
-  const daysBetween = (from: number, to: number) => days.filter(({ day }) => day > from && day <= to);
-  const week = sumFields(daysBetween(toDay - WEEK_DAYS, toDay), "messages", "aligned");
-  const daysBefore = daysBetween(toDay - 2 * WEEK_DAYS, toDay - WEEK_DAYS);
-  const before = daysBefore.length === 0 ? null : sumFields(daysBefore, "messages", "aligned");
-  return {
-    computedAtMs: nowMs,
-    messages7: week.messages,
-    aligned7: week.aligned,
-    messagesBefore7: before?.messages ?? null,
-    alignedBefore7: before?.aligned ?? null,
-    messages30: month.messages,
-    aligned30: month.aligned,
-    actionable30: sumBy(sources, actionableFailures),
-    fromDay: range.fromDay,
-    messages: perDay(days, range, ({ messages }) => messages),
-    failing: perDay(days, range, ({ messages, aligned }) => messages - aligned),
-    next: next === null ? null : nextStepOf(next, sources),
-  };
-};
-
-/** A number for each day of a range; null for a day that no report covers. */
-const perDay = (
-  days: readonly DomainDay[],
-  { fromDay, toDay }: DayRange,
-  count: (day: DomainDay) => number,
-): (number | null)[] => {
-  const known = new Map(days.map((one) => [one.day, count(one)]));
-  return Array.from({ length: toDay - fromDay + 1 }, (_, index) => known.get(fromDay + index) ?? null);
-};
-
-const nextStepOf = ({ action, why, source }: NonNullable<Advice["next"]>, sources: readonly Source[]): NextStep => ({
-  action,
-  why,
-  source,
-  sourceName: source === null ? null : (sources.find(({ key }) => key === source)?.name ?? source),
-});

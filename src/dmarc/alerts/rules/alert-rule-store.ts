@@ -8,7 +8,8 @@ import {
   type PublishedPolicy,
   type TlsReportBody,
 } from "../../reports/report/report.ts";
-import type { DomainOwner } from "../../records/domains/domain-store.ts";
+import type { DmarcAlertRow } from "../../records/domains/alert-store.ts";
+import type { DomainOwner, DomainRow } from "../../records/domains/domain-store.ts";
 
 /** A name in From that was not reviewed yet. */
 interface UnreviewedName {
@@ -46,6 +47,12 @@ export interface StoredTlsReport {
   readonly receivedAtMs: number;
   readonly policies: TlsReportBody["policies"];
 }
+
+/** A domain with those who are told about its alerts. */
+type AudienceDomain = Pick<DomainRow, "number" | "accountId" | "mode" | "recipients" | "webhookUrl">;
+type StoredAlert = Pick<DmarcAlertRow, "id" | "body">;
+/** Alerts of other domains that are read for one review. */
+const ELSEWHERE_MAX = 200;
 
 /** A live domain without reports since `lastReportAtMs`. */
 export interface SilentDomain {
@@ -85,6 +92,21 @@ export class AlertRuleStore {
     this.#trustedOnly = trustedOnly;
     this.#trust = trustedOnly ? " AND is_trusted IN (SELECT value FROM json_each(?5))" : " AND ?5 IS NOT NULL";
     this.#reporters = new ReporterStore({ sqlite });
+  }
+
+  /**
+   * The newest alerts of a rule about the other domains of the account whose alerts go to the same recipients and webhook. `body` is that
+   * of a stored alert.
+   */
+  alertsElsewhere(domain: AudienceDomain, rule: string, sinceMs: number): readonly StoredAlert[] {
+    const { accountId, mode, number, recipients, webhookUrl } = domain;
+    return this.#sqlite
+      .query<StoredAlert, [string, string, number, string, string | null, string, number]>(
+        `SELECT a.id, a.body FROM dmarc_domains d CROSS JOIN dmarc_alerts a INDEXED BY dmarc_alerts_by_subject ON a.domain = d.number
+          WHERE d.account_id = ?1 AND d.mode = ?2 AND d.number <> ?3 AND d.deleted_at_ms IS NULL AND d.recipients = ?4
+            AND d.webhook_url IS ?5 AND a.rule = ?6 AND a.at_ms >= ?7 ORDER BY a.at_ms DESC LIMIT ${ELSEWHERE_MAX}`,
+      )
+      .all(accountId, mode, number, JSON.stringify(recipients), webhookUrl, rule, sinceMs);
   }
 
   /** Domains for which reports arrived since the last review, after the number `after`. */

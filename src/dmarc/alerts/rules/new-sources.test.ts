@@ -337,3 +337,42 @@ describe("a spoofing campaign", () => {
     expect(harness.raised()).toEqual([]);
   });
 });
+
+describe("a stranger at several domains of an account", () => {
+  const STRANGER = ofEnvelope("198.51.100.1", "mailer.example.net");
+  type Second = Parameters<DmarcAlertHarness["add"]>[1];
+
+  /** The same new sender at a settled domain, and then at another one. */
+  const atBoth = async (more: Second = {}, key = STRANGER) => {
+    const { harness, number } = await settled();
+    const { number: second } = harness.add("example.org", more);
+    harness.reverse("192.0.2.2", "mail.example.org");
+    for (let day = harness.today - 14; day <= harness.today; day++)
+      harness.report(second, day, "192.0.2.2 example.org/mail example.org -", { messages: MANY, aligned: MANY });
+    await harness.job.run();
+    for (const domain of [number, second]) {
+      harness.report(domain, harness.today, key, { messages: 400, authenticated: 400 });
+      await harness.job.run();
+    }
+    const raised = harness.raised().filter((what) => what.startsWith("new_source"));
+    return { harness, raised };
+  };
+
+  test("is one alert, which names the other domain", async () => {
+    const { harness, raised } = await atBoth();
+    expect(raised).toEqual(["new_source org:example.net"]);
+    const bodies = harness.db.sqlite.query<{ body: string }, []>("SELECT body FROM dmarc_alerts").all();
+    expect(bodies.map(({ body }) => JSON.parse(body).data)).toMatchObject([
+      { count: 1, sources: [{ key: "org:example.net" }], other_domains: ["example.org"] },
+    ]);
+  });
+
+  test.each<[string, Second, string]>([
+    ["of another account", { accountId: "other" }, STRANGER],
+    ["with other recipients", { recipients: ["it@client.example"] }, STRANGER],
+    ["with another webhook", { webhookUrl: "https://client.example/hook" }, STRANGER],
+    ["of a service that sends for customers", {}, ofEnvelope("198.51.100.1", "ab.d.mailin.fr")],
+  ])("%s raises an alert of its own", async (_, more, key) => {
+    expect((await atBoth(more, key)).raised).toHaveLength(2);
+  });
+});

@@ -1,6 +1,7 @@
 import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
-import type { Alert } from "../../records/domains/alert-store.ts";
+import type { Alert, AlertUpdate } from "../../records/domains/alert-store.ts";
+import { DAY_MS } from "../../../foundation/base/days.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
 import { integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { action, type MailBlock, formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
@@ -9,7 +10,17 @@ import { isSendingService } from "../../records/services/services.ts";
 import { isForeign } from "../../insight/sources/domain-sources.ts";
 import { isNameAwaited, type KeyedSource } from "../../insight/sources/source-keys.ts";
 import { type Source, sourceSchema } from "../../insight/sources/source-response.ts";
-import { alertRule, SENDER_FIELDS, domainLink, items, type LinkedDomain, passed, sourceLink } from "./alert-rule.ts";
+import {
+  alertRule,
+  SENDER_FIELDS,
+  domainLink,
+  items,
+  type LinkedDomain,
+  passed,
+  readAlertBody,
+  sourceLink,
+  texts,
+} from "./alert-rule.ts";
 import { findOwnNewcomers, isAlignedSource } from "./own-newcomers.ts";
 import {
   ALERT_DAYS,
@@ -26,6 +37,9 @@ const ALIGNED_MESSAGES_MIN = 5;
 /** The days of unaligned mail that decide whether a sender was known before its mail became aligned. */
 const KNOWN_DAYS = 35;
 const ALERT_SOURCES_MAX = 10;
+/** For this long after its alert, a stranger at another domain is part of that alert. */
+const TOLD_DAYS = 14;
+const OTHER_DOMAINS_MAX = 100;
 /** Signatures, envelope domains and addresses of a source in an event. */
 const EVIDENCE_MAX = 3;
 
@@ -100,8 +114,34 @@ const findNewSources = (facts: ReviewFacts): RuleResult => {
       if (judgement === "alert" && source !== undefined) found.push({ subject, source });
     }
   }
-  const byMessages = found.toSorted((a, b) => b.source.messages - a.source.messages);
-  return { alerts: groupFindings(byMessages).map(newSourcesAlert), reviewedSources, isPending };
+  const { isTold, updates } = findTold(found, facts);
+  const byMessages = found.filter((one) => !isTold(one)).toSorted((a, b) => b.source.messages - a.source.messages);
+  return { alerts: groupFindings(byMessages).map(newSourcesAlert), updates, reviewedSources, isPending };
+};
+
+/** Whether nothing ties a source to the domain: a service that sends for customers may be its own supplier. */
+const isStranger = ({ kind, service_id, classification, aligned }: Source) =>
+  classification === "unknown" && aligned === 0 && kind !== "own" && !isSendingService(service_id);
+
+/**
+ * Strangers about which the same recipients have an alert of another domain: they raise no further one, and that alert names this domain,
+ * too.
+ */
+const findTold = (found: readonly FoundSource[], { domain, nowMs, rules }: ReviewFacts) => {
+  const strangers = found.filter(({ source }) => isStranger(source));
+  const alerts = strangers.length === 0 ? [] : rules.alertsElsewhere(domain, "new_source", nowMs - TOLD_DAYS * DAY_MS);
+  const told = new Set<string>();
+  const updates = alerts.flatMap(({ id, body }): readonly AlertUpdate[] => {
+    const { summary, data: stored } = readAlertBody(body);
+    const read = data.safeParse(stored).data;
+    const same = strangers.filter(({ source }) => read?.sources.some(({ key }) => key === source.key));
+    const fresh = same.filter(({ source }) => !told.has(source.key));
+    if (read === undefined || fresh.length === 0) return [];
+    for (const { source } of fresh) told.add(source.key);
+    const others = [...new Set([...read.other_domains, domain.domain])].slice(0, OTHER_DOMAINS_MAX);
+    return [{ id, summary, data: { ...read, other_domains: others } }];
+  });
+  return { isTold: ({ source }: FoundSource) => told.has(source.key), updates };
 };
 
 interface FoundSource {
@@ -133,6 +173,12 @@ const awaitsName = (member: KeyedSource, { domain, today }: ReviewFacts) =>
 const data = z.object({
   count: integerField("Number of new sources; more than ten come as one event."),
   sources: z.array(eventSourceSchema).describe("The ten with the most messages."),
+  other_domains: z
+    .array(z.string())
+    .default([])
+    .describe(
+      "Other domains of the account, with the same recipients and webhook, at which some of these senders appeared within 14 days: they raise no alert there. Empty in the event; the list of alerts has them.",
+    ),
 });
 export const NEW_SOURCE = alertRule({
   name: "new_source",
@@ -141,13 +187,14 @@ export const NEW_SOURCE = alertRule({
   summary: "A source that was not seen before sends mail with a domain in From",
   title: "new senders",
   data,
-  example: { count: 1, sources: [EVENT_SOURCE_EXAMPLE] },
+  example: { count: 1, sources: [EVENT_SOURCE_EXAMPLE], other_domains: [] },
   review: findNewSources,
-  mail: ({ count, sources }, domain) => [
+  mail: ({ count, sources, other_domains: others }, domain) => [
     items(
       sources.map((source) => ({ text: `${sourceName(source)}: ${passed(source)}` })),
       count,
     ),
+    others.length === 0 ? null : texts(`The same senders also use ${others.join(", ")} in From.`),
     action(adviceOn(sources)),
     sourcesLink(sources, domain, { one: "Classify it", all: "Show the sources" }),
   ],
@@ -156,7 +203,7 @@ export const NEW_SOURCE = alertRule({
     facts: (store, domains) => store.classifiedSources(domains),
     holds: ({ number, data: { sources } }, classified) =>
       sources.some(({ key }) => !classified.has(`${number} ${key}`)),
-    attention: ({ count, sources }, { domain, path }) => {
+    attention: ({ count, sources, other_domains: others }, { domain, path }) => {
       const [first] = sources;
       const { messages, aligned } = sumFields(sources, "messages", "aligned");
       const isOne = count === 1 && first !== undefined;
@@ -164,14 +211,21 @@ export const NEW_SOURCE = alertRule({
         severity: "warn",
         label: "New sender",
         title: isOne
-          ? `${shortName(first.name)} began to send as ${domain}`
-          : `${formatCount(count)} new senders began to send as ${domain}`,
+          ? `${shortName(first.name)} began to send as ${domain}${alsoAs(others)}`
+          : `${formatCount(count)} new senders began to send as ${domain}${alsoAs(others)}`,
         detail: `${plural(messages, "message")} in 7 days, ${formatCount(aligned)} aligned. ${isOne ? "Is it yours?" : "Are they yours?"}`,
         action: { text: "Classify", path: isOne ? sourcePath(path, first.key) : `${path}/sources?class=unknown` },
       };
     },
   },
 });
+
+const alsoAs = (others: readonly string[]): string =>
+  others.length === 0
+    ? ""
+    : others.length === 1
+      ? ` and ${others[0]}`
+      : ` and ${formatCount(others.length)} other domains`;
 
 const adviceOn = (sources: readonly EventSource[]) => {
   if (sources.every(({ key }) => key === "own"))
@@ -273,6 +327,7 @@ const newSourcesAlert = (newcomers: readonly FoundSource[]): Alert => {
   const found: z.output<typeof data> = {
     count: sources.length,
     sources: sources.slice(0, ALERT_SOURCES_MAX).map(eventSource),
+    other_domains: [],
   };
   return {
     rule: "new_source",

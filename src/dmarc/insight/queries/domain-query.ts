@@ -25,6 +25,7 @@ export interface QueryContext {
 }
 
 export const REPORTS_TAG = "DMARC reports";
+export const MONITORING_TAG = "DMARC monitoring";
 export const DOMAIN_PATH = "/v1/dmarc/domains/:id";
 export const domainParams = z.object({ id: idParameter("domain") });
 /** What routes that read the reports of a domain have in common. */

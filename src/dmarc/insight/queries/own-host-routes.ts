@@ -153,11 +153,11 @@ const CURSOR = /^(\d{1,16})\.(\d{1,16})\.([0-9a-f.:]{2,45})$/;
 
 export const isHostCursor = (text: string): boolean => CURSOR.test(text);
 
-/** A page of the hosts. */
-export const pageOfHosts = (
-  hosts: readonly OwnHost[],
+/** A page of hosts or addresses that are in the order of the most failing messages. */
+export const pageOfHosts = <Host extends Pick<OwnHost, "ip" | "failing" | "messages">>(
+  hosts: readonly Host[],
   { after, limit }: { readonly after: string | null; readonly limit: number },
-): { readonly page: readonly OwnHost[]; readonly next: string | null } => {
+): { readonly page: readonly Host[]; readonly next: string | null } => {
   const [, failing, messages, ip = ""] = (after === null ? null : CURSOR.exec(after)) ?? [];
   const rest =
     failing === undefined

@@ -1,3 +1,4 @@
+import { createSourceAddressRoutes, SOURCE_ADDRESS_ROUTES } from "./source-address-routes.ts";
 import type { FailureReportStore } from "../../reports/ingest/report-store.ts";
 import {
   type QueryContext,
@@ -269,6 +270,7 @@ export const QUERY_ROUTES = [
   ...SUMMARY_ROUTES,
   ...SOURCE_ROUTES,
   ...OWN_HOST_ROUTES,
+  ...SOURCE_ADDRESS_ROUTES,
   ...RECORD_ROUTES,
   ...REPORT_ROUTES,
   ...FAILURE_REPORT_ROUTES,
@@ -282,6 +284,7 @@ export const createQueryRoutes = (
   ...createSummaryRoutes(context),
   ...createSourceRoutes(context),
   ...createOwnHostRoutes(context),
+  ...createSourceAddressRoutes(context),
   ...createRecordRoutes(context),
   ...createReportRoutes(new ReportReader(context)),
   ...createFailureReportRoutes(new FailureReports(context, failures)),

@@ -228,6 +228,15 @@ const CLASSIFY_SOURCES = declareRoute({
   },
 });
 
+export const sourceParams = z.object({
+  id: idParameter("domain"),
+  // A key with a broken escape (`%E0`) arrives as null.
+  key: z.coerce.string().meta({
+    description: "`key` of the source, URL-encoded: it can contain `/` and `:`.",
+    examples: ["org:example.net"],
+  }),
+});
+
 const CLASSIFY_SOURCE = declareRoute({
   method: "PATCH",
   path: `${PATH}/:key`,
@@ -236,14 +245,7 @@ const CLASSIFY_SOURCE = declareRoute({
   summary: "Classify a source",
   description: "Returns the source with its counts of the last 30 days.",
   scope: "dmarc:write",
-  params: z.object({
-    id: idParameter("domain"),
-    // A key with a broken escape (`%E0`) arrives as null.
-    key: z.coerce.string().meta({
-      description: "`key` of the source, URL-encoded: it can contain `/` and `:`.",
-      examples: ["org:example.net"],
-    }),
-  }),
+  params: sourceParams,
   body: {
     schema: z.strictObject({ classification }).meta({ title: "DmarcSourceChange" }),
     example: { classification: "authorized" },

@@ -74,6 +74,8 @@ export interface SenderAddress {
   readonly address: SourceAddress;
   readonly messages: number;
   readonly aligned: number;
+  /** Failing messages that receivers recognized as forwarded. */
+  readonly forwarded: number;
   /** The last day in any report. */
   readonly lastDay: number;
 }
@@ -300,6 +302,7 @@ const sendersOf = (
       address: known.get(ip) ?? { ...UNKNOWN_ADDRESS, ip },
       messages: sumBy(of, ({ totals }) => totals.messages),
       aligned: sumBy(of, ({ totals }) => totals.aligned),
+      forwarded: sumBy(of, ({ totals }) => totals.forwarded),
       lastDay: Math.max(...of.map(({ lastDay }) => lastDay)),
     }))
     .toSorted((a, b) => b.messages - a.messages || b.lastDay - a.lastDay);

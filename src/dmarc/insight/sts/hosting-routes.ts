@@ -231,8 +231,11 @@ const EXAMPLE: HostingView = {
 
 const response = { 200: { description: "The hosting of the policy.", schema: hostingSchema, example: EXAMPLE } };
 
+const TAG = "MTA-STS";
+
 const GET_MTA_STS = declareRoute({
   ...DOMAIN_REPORTS,
+  tag: TAG,
   path: `${DOMAIN_PATH}/mta-sts`,
   operationId: "getDmarcMtaSts",
   summary: "Get the MTA-STS policy that this service serves for a domain",
@@ -245,7 +248,7 @@ const SET_MTA_STS = declareRoute({
   method: "PATCH",
   path: `${DOMAIN_PATH}/mta-sts`,
   operationId: "setDmarcMtaSts",
-  tag: DOMAIN_REPORTS.tag,
+  tag: TAG,
   summary: "Serve, enforce or withdraw the MTA-STS policy of a domain",
   description:
     "Begin with `testing`. The domain must be `active`, which proves that it is yours. `enforce` is refused (409) before two weeks of testing with clean TLS reports, unless `early` is true. `off` is refused while senders may hold an enforced policy: withdraw it with `none` first, and serve that until `serve_until`.",

@@ -4,7 +4,7 @@ import { mapConcurrently } from "../../../foundation/base/wait.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import { orRefusal } from "../../../foundation/db/group-commit.ts";
 import type { DbClockLog } from "../../../foundation/db/runtime.ts";
-import { type DnsResolver, isDefinite } from "../../../foundation/net/dns.ts";
+import { abortableResolver, type DnsResolver, isDefinite } from "../../../foundation/net/dns.ts";
 import type { RaiseAlert } from "../../records/domains/alert-store.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
 import {
@@ -57,7 +57,7 @@ const refuse = (message: string) => new AppError("conflict", { message });
 /** MTA-STS policies that this service serves for domains (RFC 8461): their modes, and the MX hosts that they name. */
 export class MtaStsHosting {
   readonly served: ServedPolicies;
-  #isStopping: boolean = false;
+  readonly #stopping = new AbortController();
 
   constructor(
     private readonly runtime: DbClockLog,
@@ -79,8 +79,10 @@ export class MtaStsHosting {
 
   /** What TLS reports say about enforcing the policy. */
   evidence({ number }: Pick<DomainRow, "number">): TlsEvidence {
-    const reports = this.deps.reports.tlsReports(number, null, TLS_REPORTS_SUMMED_MAX, null);
-    return tlsEvidenceOf(this.deps.policies.find(number), reports, this.runtime.clock.nowMs());
+    const policy = this.deps.policies.find(number);
+    const reports =
+      policy === undefined ? [] : this.deps.reports.tlsReports(number, null, TLS_REPORTS_SUMMED_MAX, null);
+    return tlsEvidenceOf(policy, reports, this.runtime.clock.nowMs());
   }
 
   /**
@@ -105,6 +107,8 @@ export class MtaStsHosting {
   async check(domain: DomainRow): Promise<void> {
     if (this.find(domain) === undefined) return;
     const observed = await this.#observe(domain);
+    // Queries that were not waited for say nothing.
+    if (this.#stopping.signal.aborted) return;
     const isChanged = await this.runtime.db.commit((tx) => this.#record(tx, domain.number, observed));
     if (isChanged) this.deps.served.refresh();
   }
@@ -114,7 +118,7 @@ export class MtaStsHosting {
     const { clock, log } = this.runtime;
     const { policies, domains } = this.deps;
     await mapConcurrently(policies.due(clock.nowMs(), DUE_MAX), CONCURRENCY_MAX, async (number) => {
-      if (this.#isStopping) return;
+      if (this.#stopping.signal.aborted) return;
       const domain = domains.findByNumber(number);
       if (domain === undefined) return this.#postpone(number);
       try {
@@ -126,9 +130,9 @@ export class MtaStsHosting {
     });
   }
 
-  /** No further check is started. */
+  /** Aborts the checks in progress; no further one is started. */
   stop(): void {
-    this.#isStopping = true;
+    this.#stopping.abort();
   }
 
   #setMode(tx: Tx, domain: DomainRow, change: ModeChange, observed: PolicyObservation | null): null {
@@ -194,7 +198,7 @@ export class MtaStsHosting {
       const publishedId = policy === undefined ? "" : policyIdOf(textOfPolicy(policy));
       return { exchanges: [`mail.${name}`], publishedId };
     }
-    const { resolver } = this.deps;
+    const resolver = abortableResolver(this.deps.resolver, this.runtime.clock, this.#stopping.signal);
     const [mx, txt] = await Promise.all([
       resolver.resolve(name, "MX"),
       resolver.resolve(policyRecordHostOf(name), "TXT"),

@@ -10,10 +10,12 @@ import { type ReportShare, ShareStore } from "./share-store.ts";
 /** A link with its token, which is shown only once and stored as a hash. */
 export interface IssuedShare extends ReportShare {
   readonly token: string;
+  /** Shows the report to anybody. */
+  readonly url: string;
 }
 
 /** Links of one domain that have not ended. */
-const OPEN_MAX = 20;
+export const OPEN_SHARES_MAX = 20;
 export const SHARE_DAYS_MAX = 366;
 /** The use of a link is stored at most this often, so that reading costs no write. */
 const USED_STEP_MS = 60 * 60_000;
@@ -22,7 +24,11 @@ const USED_STEP_MS = 60 * 60_000;
 export class ReportShares {
   readonly #store: ShareStore;
 
-  constructor(private readonly runtime: DbClock) {
+  /** `publicUrl` is that of the service. */
+  constructor(
+    private readonly runtime: DbClock,
+    private readonly publicUrl: string,
+  ) {
     this.#store = new ShareStore(runtime.db);
   }
 
@@ -30,25 +36,27 @@ export class ReportShares {
     return this.#store.list(number);
   }
 
-  /** Creates a link that ends after some days. `findDomain` is called inside the transaction. */
+  /** Creates a link that ends at a time of the next 366 days. `findDomain` is called inside the transaction. */
   async create(
     findDomain: () => DomainRow,
-    { days, note }: { readonly days: number; readonly note: string | null },
+    { expiresAtMs, note }: { readonly expiresAtMs: number; readonly note: string | null },
   ): Promise<IssuedShare> {
     const nowMs = this.runtime.clock.nowMs();
+    if (expiresAtMs <= nowMs || expiresAtMs > nowMs + SHARE_DAYS_MAX * DAY_MS)
+      throw domainIssue("expires_at", `Must be in the future, and at most ${SHARE_DAYS_MAX} days from now.`);
     const token = newSecretToken();
     const created = await this.runtime.db.commit((tx) => {
       const domain = orRefusal(findDomain);
       if (domain instanceof AppError) return domain;
       this.#store.removeEnded(tx, domain.number, nowMs - SHARE_DAYS_MAX * DAY_MS);
-      if (this.#store.countOpen(domain.number, nowMs) >= OPEN_MAX)
-        return domainIssue("days", `A domain has at most ${OPEN_MAX} links. Revoke one first.`);
+      if (this.#store.countOpen(domain.number, nowMs) >= OPEN_SHARES_MAX)
+        return domainIssue("expires_at", `A domain has at most ${OPEN_SHARES_MAX} links. Revoke one first.`);
       const share = {
         id: newId(),
         domain: domain.number,
         note,
         createdAtMs: nowMs,
-        expiresAtMs: nowMs + days * DAY_MS,
+        expiresAtMs,
         revokedAtMs: null,
         lastUsedAtMs: null,
       };
@@ -56,7 +64,7 @@ export class ReportShares {
       return share;
     });
     if (created instanceof AppError) throw created;
-    return { ...created, token };
+    return { ...created, token, url: `${this.publicUrl}/r/${token}` };
   }
 
   /** Ends a link at once. Throws `not_found` for one that the domain does not have; one that has ended stays as it is. */

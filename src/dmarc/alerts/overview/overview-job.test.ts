@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createDmarcAlertHarness } from "../../../testing/dmarc-alert-harness.ts";
 import type { Advice } from "../../insight/advice/advice-model.ts";
 import type { Advisor } from "../../insight/advice/advisor.ts";
-import { OverviewJob } from "./dmarc-overview.ts";
+import { OverviewJob } from "./overview-job.ts";
 import { DomainOverviewStore } from "./domain-overview-store.ts";
 
 const MINUTE_MS = 60_000;

@@ -7,7 +7,9 @@ import { createTestMailing } from "../../../testing/mailing.ts";
 import { createAdvisor } from "../../insight/advice/advisor.ts";
 import { RecordStore } from "../../insight/queries/record-store.ts";
 import { createAlertMails } from "./alert-mails.ts";
-import { createDigestReader, DigestJob } from "./digest-mail.ts";
+import { createDigestReader } from "./digest-mail.ts";
+import { DigestJob } from "./digest-job.ts";
+import { TagDigestStore } from "../../records/domains/tag-digest-store.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 
 const newHarness = createDmarcAlertHarness();
@@ -27,11 +29,13 @@ const start = () => {
   const mailing = createTestMailing({ db, clock }, mailer);
   const advise = createAdvisor({ reading, resolver: createZoneResolver({}), clock, records: new RecordStore(db) });
   const read = createDigestReader({ reading, advise });
-  const passes = () => new DigestJob({ db, clock, log }, { domains, read, mailing });
+  const tags = new TagDigestStore(db);
+  const passes = () => new DigestJob({ db, clock, log }, { domains, read, mailing, tags });
   const alertMails = createAlertMails({ db, clock, log }, mailing);
   return {
     ...harness,
     mails,
+    tags,
     digests: passes(),
     restarted: passes,
     alertMails,
@@ -191,5 +195,67 @@ describe("a digest that waits", () => {
     db.transact((tx) => domains.update(tx, number, { recipients: [] }));
     await digests.run();
     expect([mails.length, countMails()]).toEqual([1, 0]);
+  });
+});
+
+describe("the digest of a tag", () => {
+  const TAG = { accountId: "account", mode: "live", tag: "client-a", digest: "daily" } as const;
+  const withTag = (recipients: readonly string[] = ["it@client-a.example"]) => {
+    const made = start();
+    const { db, tags, clock } = made;
+    const save = (more: Partial<Parameters<TagDigestStore["save"]>[1]> = {}) =>
+      db.commit((tx) => tags.save(tx, { ...TAG, recipients, dueAtMs: clock.nowMs(), ...more }));
+    const quiet = { digest: "off", digestDueAtMs: null, recipients: [] } as const;
+    return { ...made, save, quiet };
+  };
+
+  test("is one mail about all domains with the tag, of one account and mode", async () => {
+    const { add, digests, mails, save, quiet, tags, clock } = withTag();
+    for (const name of ["b.example", "a.example"]) add(name, { ...quiet, tags: ["client-a"] });
+    add("c.example", { ...quiet, tags: ["client-b"] });
+    add("d.example", { ...quiet, tags: ["client-a"], accountId: "other" });
+    await save();
+    await digests.run();
+    await digests.run();
+    expect(mails.map(({ to, subject }) => [to, subject])).toEqual([
+      ["it@client-a.example", "DMARC digest: 2 domains, 2 without reports or with problems"],
+    ]);
+    expect(mails[0]?.html).toMatch(/a\.example[\s\S]*b\.example/);
+    expect(tags.find(TAG, "client-a")?.dueAtMs).toBeGreaterThan(clock.nowMs());
+  });
+
+  test("and that of a domain name a domain once to a recipient of both", async () => {
+    const { add, digests, mails, save } = withTag(["ops@example.com"]);
+    add("example.com", { tags: ["client-a"] });
+    await save();
+    await digests.run();
+    expect(mails.map(({ subject }) => subject)).toEqual(["DMARC digest for example.com, 2026-11-18: no reports"]);
+  });
+
+  test.each([
+    ["when it is off", { digest: "off" }],
+    ["before its time", { dueAtMs: Date.UTC(2027, 0, 1) }],
+    ["without recipients", { recipients: [] }],
+    ["of test keys", { mode: "test" }],
+  ] as const)("is not mailed %s", async (_, more) => {
+    const { add, digests, mails, save, quiet } = withTag();
+    add("a.example", { ...quiet, tags: ["client-a"] });
+    await save(more);
+    await digests.run();
+    expect(mails).toEqual([]);
+  });
+
+  test("is not mailed to a recipient who was removed after it was queued", async () => {
+    const { add, digests, answer, mails, save, quiet, clock } = withTag();
+    add("a.example", { ...quiet, tags: ["client-a"] });
+    await save();
+    answer(err({ isFinal: false, problem: "Not now." }));
+    await digests.run();
+    const sent = mails.length;
+    answer(ok(null));
+    await save({ recipients: [], dueAtMs: null });
+    await clock.advance(DAY_MS);
+    await digests.run();
+    expect(mails.length).toBe(sent);
   });
 });
