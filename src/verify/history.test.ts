@@ -235,6 +235,29 @@ describe("the history of an account", () => {
   });
 });
 
+describe("the number of verifications", () => {
+  test.each<[string, HistoryFilters, number | null]>([
+    ["without a filter", {}, 4],
+    ["by verdict", { verdict: "deliverable" }, 2],
+    ["by reason", { subStatus: "mailbox_full" }, 1],
+    ["by key", { keyId: "user:u" }, 1],
+    ["pending", { status: "pending" }, 1],
+    ["is not counted with a text", { text: "x" }, null],
+    ["is not counted with a day", { fromMs: 1_000 }, null],
+    ["is not counted with two filters", { verdict: "deliverable", subStatus: "mailbox_full" }, null],
+  ])("%s", (_, filters, expected) => {
+    const { db } = start();
+    insert(db, 1_000, DELIVERABLE);
+    insert(db, 2_000, { ...DELIVERABLE, key_id: "user:u" });
+    insert(db, 3_000, { sub_status: "mailbox_full" });
+    insert(db, 4_000, { status: "pending" });
+    insert(db, 5_000, { ...DELIVERABLE, account_id: "b" });
+    insert(db, 6_000, { ...DELIVERABLE, mode: "test" });
+    expect(historyOf(db).count(owner, filters, 100)).toBe(expected);
+    if (expected !== null) expect(historyOf(db).count(owner, filters, 1)).toBe(1);
+  });
+});
+
 test("the CSV has every row that passes, with the names of keys and without formulas", async () => {
   const app = start({ zone: { "gone.example": "nxdomain" } });
   const key = app.newKey({ mode: "live", name: "=shop" });

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { sumBy } from "../../foundation/base/sums.ts";
 import { usePage } from "../visit.ts";
 import { withParameters, Icon } from "./inline.tsx";
 import { RowMenu, type RowMenuProps } from "./row-menu.tsx";
@@ -39,17 +40,20 @@ interface TableProps {
 
 /** Tables with at most these columns fit into every window. */
 const COLUMNS_ALWAYS = 2;
-/** Tables with at most these fit into a panel beside another one. */
+/** Tables with at most these columns fit into a panel beside another one; numbers are half as wide. */
 const COLUMNS_BESIDE = 4;
 /** Tables with at least these have narrow columns. */
-const COLUMNS_DENSE = 6;
+const COLUMNS_DENSE = 5;
+
+const isFewBeside = (columns: readonly Column[]): boolean =>
+  columns.length <= COLUMNS_BESIDE || sumBy(columns, ({ align }) => (align === "end" ? 0.5 : 1)) < COLUMNS_BESIDE;
 
 const frameClass = (columns: readonly Column[], isScrolled: boolean): string => {
   if (isScrolled) return "scroll";
   if (columns.length <= COLUMNS_ALWAYS) return "table";
   const names = [
     "table stacks",
-    columns.length <= COLUMNS_BESIDE && "few",
+    isFewBeside(columns) && "few",
     columns.length >= COLUMNS_DENSE && "dense",
     columns.some(({ sort }) => sort !== undefined) && "sorts",
   ];

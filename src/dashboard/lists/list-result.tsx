@@ -78,7 +78,7 @@ const GroupTable = ({ job, counts }: GroupProps) => {
         { title: "Group" },
         { title: "Rows", align: "end" },
         { title: "Share", align: "end" },
-        { title: "Meaning" },
+        { title: "Meaning", isText: true },
         { title: "File", isTitleHidden: true, align: "end" },
       ]}
       rows={ROW_GROUPS.map((group) => ({
