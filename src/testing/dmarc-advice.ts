@@ -74,6 +74,7 @@ export const facts = (record: string | null, more: Partial<AdviceFacts> = {}): A
   ...{ policyDays: 14, policyAgeDays: 14, reporters: 2 },
   sources: [source()],
   recentSources: more.sources ?? [source()],
+  recentUnchecked: () => 0,
   little: littleOf(more.sources ?? [source()]),
   ...{ detailOf: () => null, ownDays: () => [], today: TODAY, silentDays: null, declaredSilent: null, openAlerts: [] },
   reportedLately: more.reportedDays ?? 14,

@@ -13,7 +13,7 @@ import { DomainSources, type ExplainedSource } from "../../insight/sources/domai
 import type { DayTotals, Totals } from "../../insight/sources/rollup-rows.ts";
 import type { Classification, RollupStore, UserClassification } from "../../insight/sources/rollup-store.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
-import { advisedFindings } from "../../insight/advice/advisor.ts";
+import { advisedFindings } from "../../insight/advice/advised-findings.ts";
 import type { DomainHealth } from "../../insight/health/health-schema.ts";
 import { serviceById, type KnownService } from "../../records/services/services.ts";
 import { readDetail, readHistories } from "../../insight/advice/failure-history.ts";

@@ -86,7 +86,7 @@ export interface AdviceFacts {
   readonly reportedDays: number;
   /** The days on which the present policy (`p` and `t`) was published all day; before the enrolment, by the reports. */
   readonly policyDays: number;
-  /** Days since the present policy was published, or the domain was enrolled. */
+  /** Days since the present policy was published, or is first known: at the enrolment, or from reports of before. */
   readonly policyAgeDays: number;
   /** Reporters of the last 30 days that reported about at least two of them. */
   readonly reporters: number;
@@ -94,6 +94,8 @@ export interface AdviceFacts {
   readonly sources: readonly AdvisedSource[];
   /** Sources of the last seven days with reports: an earlier good month must not hide a bad week. */
   readonly recentSources: readonly AdvisedSource[];
+  /** Messages of own sources in these days that failed because receivers could not look up a key or record (`temperror`). */
+  readonly recentUnchecked: () => number;
   /** Null with 100 messages of own sources in the last 30 days. */
   readonly little: LittleMail | null;
   /** What the records of a source show about its failures; null for one without a history. */

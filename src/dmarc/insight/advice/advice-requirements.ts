@@ -33,7 +33,7 @@ export const requirementsFor = (stage: AdviceStage, facts: AdviceFacts): AdviceR
     reportersOf(facts),
     messagesOf(facts, weight),
     alignedShare(facts, weight),
-    recentShare(weighMail(facts.recentSources)),
+    recentShare(facts, weighMail(facts.recentSources)),
     noNewFailures(facts),
     unknownSources(weight),
   ];
@@ -115,13 +115,21 @@ const alignedShare = ({ little }: AdviceFacts, weight: MailWeight): AdviceRequir
   return { code: "aligned_share", met, observed: cutShare(share), expected: ALIGNED_SHARE_MIN, message };
 };
 
+/** Mail that receivers could not check is left out of the last days up to this share: more is a problem of the domain's DNS. */
+const UNCHECKED_SHARE_MAX = 0.02;
+
 /** Days without mail hide no failures. */
-const recentShare = ({ messages, alignedShare: share, failing }: MailWeight): AdviceRequirement => {
+const recentShare = ({ recentUnchecked }: AdviceFacts, weight: MailWeight): AdviceRequirement => {
+  const { messages, aligned, failing } = weight;
+  const isShort = messages > 0 && weight.alignedShare < ALIGNED_SHARE_MIN;
+  const unchecked = isShort ? Math.min(recentUnchecked(), Math.floor(messages * UNCHECKED_SHARE_MAX)) : 0;
+  const share = unchecked === 0 ? weight.alignedShare : aligned / (messages - unchecked);
+  const left = unchecked === 0 ? "" : ` Left out: ${countOf(unchecked)} that receivers could not check (temperror).`;
   const met = messages === 0 || share >= ALIGNED_SHARE_MIN;
   const message =
     messages === 0
       ? "The reports about the last 7 days show no mail of yours."
-      : `${percent(share)} of your mail of the last 7 days with reports passes; 99 % is needed.${met ? "" : mostFailures(failing)}`;
+      : `${percent(share)} of your mail of the last 7 days with reports passes; 99 % is needed.${left}${met ? "" : mostFailures(failing)}`;
   const observed = messages === 0 ? "no mail" : cutShare(share);
   return { code: "recent_share", met, observed, expected: ALIGNED_SHARE_MIN, message };
 };

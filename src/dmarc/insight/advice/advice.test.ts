@@ -52,6 +52,15 @@ describe("the way of a domain that has all that is needed", () => {
   });
 });
 
+test("mail that receivers could not check stops no stage while it is little", () => {
+  const recentOf = (failing: number) => [source({ messages: 1_000, aligned: 1_000 - failing })];
+  const unmetWith = (failing: number, unchecked: number) =>
+    unmet(ALL_SET, { recentSources: recentOf(failing), recentUnchecked: () => unchecked });
+  expect(unmetWith(15, 0)).toEqual(["recent_share"]);
+  expect(unmetWith(15, 15)).toEqual([]);
+  expect(unmetWith(35, 35)).toEqual(["recent_share"]);
+});
+
 describe("enforcement waits for", () => {
   test.each<[string, Partial<AdviceFacts>, string[]]>([
     ["14 days with reports under the present policy", { reportedDays: 30, policyDays: 13 }, ["reported_days"]],

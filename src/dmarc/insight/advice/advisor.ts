@@ -1,7 +1,6 @@
 import { sumBy, sumOf } from "../../../foundation/base/sums.ts";
 import { type Clock, nextTurn } from "../../../foundation/base/clock.ts";
 import { type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
-import { parseDay } from "../../../foundation/http/day-range.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import { type DnsResolver, isDefinite } from "../../../foundation/net/dns.ts";
 import { readLastCheck, readState, recordOf } from "../../records/domains/domain-state.ts";
@@ -15,7 +14,6 @@ import { bundleStrangers, type StrangerStore } from "../sources/strangers.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import { advise, mostCautious } from "./advice.ts";
 import {
-  type AdvisedFinding,
   type AdvisedName,
   type AdvisedSource,
   type AdviceFacts,
@@ -25,8 +23,9 @@ import {
 } from "./advice-facts.ts";
 import type { Advice } from "./advice-model.ts";
 import { MESSAGES_MIN } from "./advice-requirements.ts";
-import { findPolicyDays, LONG_DAYS, policySince, type PolicyStores } from "./policy-days.ts";
-import { type FailureHistory, readDetail, readHistories } from "./failure-history.ts";
+import { advisedFindings } from "./advised-findings.ts";
+import { findPolicyDays, LONG_DAYS, type PolicyStores } from "./policy-days.ts";
+import { countUnchecked, type FailureHistory, readDetail, readHistories } from "./failure-history.ts";
 import type { RecordStore } from "../queries/record-store.ts";
 import type { Source } from "../sources/source-response.ts";
 
@@ -134,21 +133,21 @@ const gatherFacts = async (
   const histories = whole === null ? historiesOf(options, domain, { read, shown, window }) : historiesBefore(whole);
   const advised = advisedIn(read.keyed(window), domain, { histories, nowMs: options.clock.nowMs() });
   const sources = bundleStrangers(shown.map(advised), strangers);
+  const recentSources = recentShown.map(advised);
   const known = recordFacts(domain);
   const { policy } = known;
   const health = readHealth?.(number) ?? null;
-  const sinceMs = policySince(options, domain, { policy, window });
-  const policyDays = findPolicyDays(options, domain, { policy, days, window }, sinceMs);
-  const policyDay = Math.min(dayOfTime(sinceMs), ...policyDays.slice(0, 1));
+  const { policyDay, policyDays } = findPolicyDays(options, domain, { policy, days, window });
   return {
     ...known,
     ...reportFacts(reading, number, { window, whole }),
     reportedDays: days.length,
-    policyDays: policyDays.length,
+    policyDays,
     policyAgeDays: today - policyDay,
     reporters: countReporters(days.map((day) => reportersOf(reading, number, day))),
     sources,
-    recentSources: recentShown.map(advised),
+    recentSources,
+    recentUnchecked: () => uncheckedIn(options, domain, { read, sources: recentSources, range: recent }),
     little: littleMailOf(options, domain, { read, sources, policyDay, today }),
     detailOf: (key) => {
       const history = histories.get(key);
@@ -169,6 +168,20 @@ const gatherFacts = async (
     names: await sendingNames(options, domain, window, whole?.names ?? null),
     health: whole?.health ?? advisedFindings(health, today),
   };
+};
+
+const uncheckedIn = (
+  { records }: Pick<AdvisorOptions, "records">,
+  { domain }: DomainRow,
+  {
+    read,
+    sources,
+    range,
+  }: { readonly read: DomainSources; readonly sources: readonly AdvisedSource[]; readonly range: DayRange },
+) => {
+  const keys = new Set(sources.filter(isCounted).map(({ key }) => key));
+  const numbers = [...read.names(range)].flatMap(([number, { key }]) => (keys.has(key) ? [number] : []));
+  return countUnchecked(records, domain, { sources: numbers, range });
 };
 
 /** What the domain's DNS says. */
@@ -356,42 +369,4 @@ const sendingNames = (
 const nameExists = async (resolver: DnsResolver, name: string) => {
   const { outcome } = await resolver.resolve(name, "A", { timeoutMs: LOOKUP_TIMEOUT_MS });
   return isDefinite(outcome) ? outcome !== "nxdomain" : null;
-};
-
-const RANK = { error: 0, warning: 1, info: 2 } as const;
-/** The policy is what the advice itself is about, and a key that no report proves may be made up. */
-const NOT_ADVISED = /^(?:dmarc_|dkim_unproven)/;
-
-const IN_USE_DAYS = 7;
-
-/** The findings of a health check that advice and fixes are about, errors first. */
-export const advisedFindings = (health: DomainHealth | null, today: number): readonly AdvisedFinding[] => {
-  const keys = keysByHost(health, today);
-  return (health?.sections ?? [])
-    .flatMap<Omit<AdvisedFinding, "key">>(({ findings }) => findings)
-    .filter(({ code, severity }) => severity !== "info" && !NOT_ADVISED.test(code))
-    .map((finding) => ({ ...finding, key: keyIn(finding, keys) }))
-    .toSorted((a, b) => RANK[a.severity] - RANK[b.severity]);
-};
-
-/** The checked keys by the names at which they are published. */
-const keysByHost = (health: DomainHealth | null, today: number): ReadonlyMap<string, AdvisedFinding["key"]> => {
-  const keys = health?.sections.find(({ code }) => code === "dkim");
-  if (keys?.code !== "dkim") return new Map();
-  return new Map(
-    keys.keys.map(({ selector, domain, last_seen }) => {
-      const lastDay = last_seen === null ? null : parseDay(last_seen);
-      return [
-        `${selector}._domainkey.${domain}`,
-        { selector, isInUse: lastDay !== null && lastDay > today - IN_USE_DAYS },
-      ];
-    }),
-  );
-};
-
-/** A finding about a key names the host of the key. */
-const keyIn = ({ code, message }: Omit<AdvisedFinding, "key">, keys: ReadonlyMap<string, AdvisedFinding["key"]>) => {
-  if (!code.startsWith("dkim_")) return null;
-  const host = message.split(/[\s,;]+/).find((word) => keys.has(word.replace(/\.$/, "")));
-  return host === undefined ? null : (keys.get(host.replace(/\.$/, "")) ?? null);
 };

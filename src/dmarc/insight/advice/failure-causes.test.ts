@@ -1,6 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import type { DkimAuthResult, SpfAuthResult } from "../../reports/report/report-row.ts";
-import { type CauseRecord, causeText, failingResults, type SpikeCause, findCauses } from "./failure-causes.ts";
+import {
+  type CauseRecord,
+  causeText,
+  failingResults,
+  isUnchecked,
+  type SpikeCause,
+  findCauses,
+} from "./failure-causes.ts";
 
 const dkim = (
   domain: string,
@@ -77,6 +84,12 @@ describe("the cause of failures", () => {
       ),
     ];
     expect(findCauses("example.com", before, failing)).toEqual([]);
+  });
+
+  test("knows mail that a receiver could not check by an aligned result", () => {
+    expect(isUnchecked(record([dkim("example.com", "s1", "temperror")], []), "example.com")).toBe(true);
+    expect(isUnchecked(record([dkim("example.net", "s1", "temperror")], []), "example.com")).toBe(false);
+    expect(isUnchecked(record([dkim("example.com", "s1", "fail")], []), "example.com")).toBe(false);
   });
 
   test("names the new selector after a key rotation without a key", () => {

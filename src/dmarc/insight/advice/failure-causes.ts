@@ -98,6 +98,10 @@ const alignedAuthentications = ({ dkimResults, spfResults }: CauseRecord, header
     return [{ id, kind, domain, selector, isPass: result === "pass", result: explained }];
   });
 
+/** Whether receivers could not check an aligned authentication of a record, because the DNS did not respond to them. */
+export const isUnchecked = (record: CauseRecord, headerFrom: string): boolean =>
+  alignedAuthentications(record, headerFrom).some(({ result }) => result.startsWith("temperror"));
+
 /** What became of a usual authentication in failing mail. */
 const causeOf = (usual: Authentication, failing: readonly CauseRecord[], headerFrom: string): SpikeCause | null => {
   const results = new Map<string, number>();

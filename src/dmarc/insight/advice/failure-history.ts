@@ -5,7 +5,14 @@ import type { DomainSources } from "../sources/domain-sources.ts";
 import type { SourceDayTotals } from "../sources/rollup-rows.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import type { RecordStore } from "../queries/record-store.ts";
-import { type CauseRecord, failingResults, findCauses, type SpikeCause, usedAuthentication } from "./failure-causes.ts";
+import {
+  type CauseRecord,
+  failingResults,
+  findCauses,
+  isUnchecked,
+  type SpikeCause,
+  usedAuthentication,
+} from "./failure-causes.ts";
 
 /** Mail of one or more sources on a day. */
 export type MailDay = Omit<SourceDayTotals, "source">;
@@ -240,6 +247,19 @@ export const readCauseRecords = (
       const { dkimResults, spfResults } = parseRecordBody(body);
       return { count, dkimResults, spfResults };
     });
+
+/** Messages of counted sources that failed because receivers could not look up a key or record, by the largest records. */
+export const countUnchecked = (
+  records: Pick<RecordStore, "records">,
+  domain: string,
+  { sources, range }: { readonly sources: readonly number[]; readonly range: DayRange },
+): number =>
+  sources.length === 0
+    ? 0
+    : sumBy(
+        readCauseRecords(records, sources, range, FAILING).filter((record) => isUnchecked(record, domain)),
+        ({ count }) => count,
+      );
 
 const failingAddresses = (
   sources: DomainSources,

@@ -24,7 +24,7 @@ interface PolicyDays {
 }
 
 /** Since when the present policy is published, or longer than mail is looked at. */
-export const policySince = (
+const policySince = (
   { domains }: Pick<PolicyStores, "domains">,
   domain: DomainRow,
   { policy, window }: Pick<PolicyDays, "policy" | "window">,
@@ -33,15 +33,12 @@ export const policySince = (
   return domains === undefined ? domain.updatedAtMs : policySinceMs(domains, domain, { policy, fromMs });
 };
 
-/** The days with reports on which the present policy was published for the whole day, in order. */
-export const findPolicyDays = (
-  options: PolicyStores,
-  domain: DomainRow,
-  { policy, days, window }: PolicyDays,
-  sinceMs: number,
-): readonly number[] => {
+/** How many days with reports had the present policy published for the whole day, and since which day it is known to be. */
+export const findPolicyDays = (options: PolicyStores, domain: DomainRow, { policy, days, window }: PolicyDays) => {
+  const sinceDay = dayOfTime(policySince(options, domain, { policy, window }));
   const imported = importedDays(options, domain, { policy, days, window });
-  return days.filter((day) => day > dayOfTime(sinceMs) || imported.has(day));
+  const found = days.filter((day) => day > sinceDay || imported.has(day));
+  return { policyDays: found.length, policyDay: Math.min(sinceDay, ...found.slice(0, 1)) };
 };
 
 /**

@@ -86,6 +86,27 @@ describe("a website form at a provider that also hosts websites", () => {
     }
   });
 
+  test("is told from forwarded mail of which a receiver could not check the signature, while that is little", async () => {
+    const signed = { ...FAILING, ip: "5.5.5.6", spfResults: [], dkim: "pass" } as const;
+    const unchecked = (count: number, ip = "5.5.5.6"): SampleRow => ({
+      ...FAILING,
+      ...{ ip, count, spfResults: [], dkimResults: ["example.com temperror selector1"] },
+    });
+    for (const [row, expected] of [
+      [unchecked(3), ["service:all-inkl/others forwarder 23"]],
+      [unchecked(30), ["service:all-inkl unknown 30", "service:all-inkl/others forwarder 20"]],
+      [unchecked(3, "5.5.5.7"), ["service:all-inkl unknown 3", "service:all-inkl/others forwarder 20"]],
+    ] as const) {
+      const rows = [{ ...signed, count: 20, dkimResults: ["example.com pass selector1"] }, row];
+      const { keys } = await startWith(rows, { "5.5.5.6": "dd1.kasserver.com", "5.5.5.7": "dd1.kasserver.com" });
+      expect(
+        keys()
+          .filter((key) => key.startsWith("service:all-inkl"))
+          .toSorted(),
+      ).toEqual([...expected]);
+    }
+  });
+
   test("is part of the domain's own account where the domain has one there", async () => {
     const own: SampleRow = { ip: "5.5.5.4", count: 500, spfResults: ["example.com pass"] };
     const names = { "5.5.5.4": "mout.kundenserver.de", "5.5.5.5": "mout.kundenserver.de" };

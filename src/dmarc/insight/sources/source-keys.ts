@@ -9,7 +9,7 @@ import {
   type SourceIdentity,
 } from "./source-identity.ts";
 import { findService, hostsWebsites } from "../../records/services/services.ts";
-import { isRecognizedForwarding } from "./rollup-rows.ts";
+import { forwardedByAddress, isForwarded, isUncheckedForwarding } from "./forwarded-mail.ts";
 import { readSourceKey } from "../../reports/ingest/rollup.ts";
 import type { UserClassification } from "./rollup-store.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
@@ -200,13 +200,14 @@ export const assignKeys = (sources: readonly IdentifiedSource[], context: KeyCon
   const { addresses, identities, relayed, keys, ownNetworks } = context;
   const connected = connectedKeys(sources, context);
   const findRule = ruleFinder(context);
+  const forwarded = forwardedByAddress(sources, relayed);
   const shown = sources.map((source) => {
     const unauthenticatedKey = keys.get(source.number) ?? null;
     const rule = findRule(source);
     const { key, service } = source.identity;
     const isHoster = service !== null && hostsWebsites(service);
     const earlierKey = isHoster ? classifiedEarlierKey(source, connected, context) : null;
-    const isOthers = isUnrelated(source, connected, context);
+    const isOthers = isUnrelated(source, connected, context) || isUncheckedForwarding(source, forwarded);
     const identityKey = earlierKey ?? (isOthers ? `${key}${UNRELATED_SUFFIX}` : key);
     const classifiedKey = unauthenticatedKey === null ? identityKey : classifiedNetworkKey(source, rule, context);
     const shownKey = classifiedKey ?? unauthenticatedKey ?? identityKey;
@@ -252,7 +253,7 @@ const connectedKeys = (sources: readonly IdentifiedSource[], { identities, relay
 const isUnrelated = (source: IdentifiedSource, connected: ReadonlySet<string>, { identities, relayed }: KeyContext) => {
   const { service } = source.identity;
   if (service === null) return false;
-  if (hostsWebsites(service)) return relayed.has(source.number) || isRecognizedForwarding(source.totals);
+  if (hostsWebsites(service)) return isForwarded(source, relayed);
   if (service.kind === "gateway") return relayed.has(source.number);
   return service.kind === "mailbox provider" && isOfAnotherAccount(source, connected, { identities, relayed });
 };
