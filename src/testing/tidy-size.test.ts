@@ -12,7 +12,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   bulk: 53_401,
   cli: 49_084,
   dashboard: 159_187,
-  dmarc: 217_896,
+  dmarc: 218_561,
   doctor: 12_916,
   foundation: 94_400,
   "main.ts": 132,
@@ -20,7 +20,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   service: 34_259,
   verify: 52_936,
 };
-const FILES_MAX = 662;
+const FILES_MAX = 664;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

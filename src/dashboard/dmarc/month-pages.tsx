@@ -97,7 +97,7 @@ const sharedPage = ({ reading, overview, shares, clock }: DmarcPageUseCases): Pa
   );
 
 const MonthChoice = (props: { readonly action: string; readonly current: string; readonly nowMs: number }) => (
-  <div class="no-print">
+  <div class="no-print stack">
     <Filters action={props.action}>
       <SelectField
         name="month"

@@ -3,7 +3,7 @@ import { isRecognizedForwarding } from "./rollup-rows.ts";
 import type { IdentifiedSource } from "./source-identity.ts";
 
 /** Whether mail was signed elsewhere, or receivers recognize it as forwarded; `relayed`: see `findRelayed`. */
-export const isForwarded = ({ number, totals }: IdentifiedSource, relayed: ReadonlySet<number>): boolean =>
+export const isForwardedSource = ({ number, totals }: IdentifiedSource, relayed: ReadonlySet<number>): boolean =>
   relayed.has(number) || isRecognizedForwarding(totals);
 
 /** The forwarded messages by address. */
@@ -14,7 +14,7 @@ export const forwardedByAddress = (
   const messages = new Map<string, number>();
   for (const source of sources) {
     const { ip } = source.evidence;
-    if (ip !== null && isForwarded(source, relayed)) {
+    if (ip !== null && isForwardedSource(source, relayed)) {
       messages.set(ip, (messages.get(ip) ?? 0) + source.totals.messages);
     }
   }

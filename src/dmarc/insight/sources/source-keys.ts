@@ -9,7 +9,7 @@ import {
   type SourceIdentity,
 } from "./source-identity.ts";
 import { findService, hostsWebsites } from "../../records/services/services.ts";
-import { forwardedByAddress, isForwarded, isUncheckedForwarding } from "./forwarded-mail.ts";
+import { forwardedByAddress, isForwardedSource, isUncheckedForwarding } from "./forwarded-mail.ts";
 import { readSourceKey } from "../../reports/ingest/rollup.ts";
 import type { UserClassification } from "./rollup-store.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
@@ -253,7 +253,7 @@ const connectedKeys = (sources: readonly IdentifiedSource[], { identities, relay
 const isUnrelated = (source: IdentifiedSource, connected: ReadonlySet<string>, { identities, relayed }: KeyContext) => {
   const { service } = source.identity;
   if (service === null) return false;
-  if (hostsWebsites(service)) return isForwarded(source, relayed);
+  if (hostsWebsites(service)) return isForwardedSource(source, relayed);
   if (service.kind === "gateway") return relayed.has(source.number);
   return service.kind === "mailbox provider" && isOfAnotherAccount(source, connected, { identities, relayed });
 };
