@@ -13,7 +13,6 @@ import type { TargetKind } from "../../blocklist/lists/blocklist.ts";
 import { parseTargetOrRange } from "../../blocklist/parse-target.ts";
 import { Button, CheckField, Field, PostForm, TextAreaField } from "../components/form.tsx";
 import { Callout, Columns, PageHead, Panel } from "../components/panel.tsx";
-import { Table } from "../components/table.tsx";
 
 const TEXT_CHARACTERS_MAX = 500_000;
 const LINES_MAX = 10_000;
@@ -300,40 +299,27 @@ const Cost = ({ cost: { targets, queriesPerDay, lists } }: { readonly cost: Chec
         {over.length > 0 &&
           `${countText(over.length, "list allows", "lists allow")} fewer: there, a part of the targets stays unknown.`}
       </p>
-      <ListCosts lists={shown} caption="Queries a day by list, the one with the least room first" />
+      <ListCosts lists={shown} />
       {others.length > 0 && (
         <details>
           <summary>{countText(others.length, "more list")} with more room</summary>
-          <ListCosts lists={others} caption="Queries a day by list, further lists" />
+          <ListCosts lists={others} />
         </details>
       )}
     </Callout>
   );
 };
 
-const ListCosts = ({ lists, caption }: { readonly lists: readonly ListCost[]; readonly caption: string }) => (
-  <Table
-    caption={caption}
-    columns={[
-      { title: "List" },
-      { title: "Queries a day", align: "end" },
-      { title: "Sent today", align: "end" },
-      { title: "Allowed a day", align: "end" },
-      { title: "Published limit" },
-    ]}
-    rows={lists.map((list) => ({
-      key: list.name,
-      cells: [
-        list.name,
-        <>
-          {numberText(list.queriesPerDay)} <span class="soft">({percentText(list.share)})</span>
-        </>,
-        numberText(list.queriesToday),
-        numberText(list.most),
-        <span class="small">{list.published ?? "none published"}</span>,
-      ],
-    }))}
-  />
+const ListCosts = ({ lists }: { readonly lists: readonly ListCost[] }) => (
+  <ul class="plain-list">
+    {lists.map(({ name, queriesPerDay, queriesToday, most, published, share }) => (
+      <li key={name}>
+        <b>{name}</b>: {numberText(queriesPerDay)} a day, {percentText(share)} of the {numberText(most)} that may be
+        sent; {numberText(queriesToday)} were sent today.
+        {published !== null && <span class="second">Published limit: {published}</span>}
+      </li>
+    ))}
+  </ul>
 );
 
 /** Asks for a domain whose mail hosts and addresses may be targets. */

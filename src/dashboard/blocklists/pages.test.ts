@@ -165,6 +165,20 @@ describe("new targets", () => {
     expect(added.text).toContain("8 addresses");
   });
 
+  test("from a hundred on show what they take of each list before they are added", async () => {
+    const { post, submit, get } = await startPages();
+    const targetsOf = (count: number) => Array.from({ length: count }, (_, at) => `d${at}.example`).join("\n");
+    const asked = await post("/blocklists/new", { targets: targetsOf(100) });
+    expect([asked.status, asked.text.includes("100 targets take 400 queries a day")]).toEqual([200, true]);
+    expect(asked.text).toContain("The test list : 400 a day");
+    expect((await get("/blocklists")).text).toContain("Nothing is monitored yet.");
+    const added = await submit("/blocklists/new", { targets: targetsOf(100), confirmed: "yes" });
+    expect(added.text).toContain("100 targets added.");
+    expect((await submit("/blocklists/new", { targets: "https://one-more.example/shop?x=1" })).text).toContain(
+      "Added. The first check runs within a minute.",
+    );
+  });
+
   test.each([
     [{ targets: "" }, "A domain or an IP address is needed"],
     [{ targets: "clean.example", webhook_url: "ftp://x" }, "https"],
@@ -175,6 +189,8 @@ describe("new targets", () => {
     const { status, text, html } = await post("/blocklists/new", fields);
     expect(status).toBe(400);
     expect(text).toContain(message);
+    expect(text).toContain("One field needs your attention.");
+    expect(text).not.toMatch(/(?:targets|webhook_url|recipients|label): /);
     expect(html).toContain('aria-invalid="true"');
   });
 

@@ -73,6 +73,19 @@ describe("the URLs of an account", () => {
     expect(endpoints.attention(OWNER)).toEqual([]);
   });
 
+  test("of one host that fail are told apart by their paths", async () => {
+    const urls = ["https://crm.example/one", "https://crm.example/two"];
+    const { harness, endpoints } = harnessOf(Object.fromEntries(urls.map((url) => [url, { problem: "No." }])));
+    const ids = urls.map((url, at) => harness.event(url, {}, { ...OWNER, subject: `target:${at}` }));
+    for (const id of ids) await harness.untilAttempts(id, 1);
+    expect(
+      endpoints
+        .attention(OWNER)
+        .map(({ title }) => title)
+        .toSorted(),
+    ).toEqual(["crm.example/one does not take our events", "crm.example/two does not take our events"]);
+  });
+
   test("are disabled by a 410, and paused as their receiver asks", async () => {
     const { harness, endpoints } = harnessOf({
       [URL_A]: { gone: true, httpStatus: 410, problem: "Gone." },
