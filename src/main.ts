@@ -14,6 +14,6 @@ const runCommand = async (): Promise<void> => {
   process.stdout.end(() => process.exit(status));
 };
 
-// The thread that copies the database is started from this file, because a compiled binary has no other.
+// Threads are started from this file, because a compiled binary has no other.
 if (isMainThread) await runCommand();
-else (await import("./foundation/db/backup-worker.ts")).runBackupWorker();
+else await (await import("./cli/worker.ts")).runWorker();

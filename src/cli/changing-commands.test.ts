@@ -77,7 +77,7 @@ const COMMANDS: Readonly<Record<string, CommandCase>> = {
   "keys rotate": { args: ({ keyId }) => [keyId], changes: "key_secrets", subject: ({ keyId }) => keyId },
   "keys revoke": { args: ({ keyId }) => [keyId], changes: "api_keys", subject: ({ keyId }) => keyId },
   "credits grant": { args: given("main", "5"), changes: "ledger", subject: "main" },
-  erase: { args: given("nobody@nowhere.example"), shared: { audit_log: 2 }, ...SERVICE_ENTRY },
+  erase: { args: given("nobody@nowhere.example", "--yes"), shared: { audit_log: 2 }, ...SERVICE_ENTRY },
   "suppress add": { args: given("x@b.example"), ...OF_SERVICE },
   "suppress remove": { args: given("kept1@b.example"), ...OF_SERVICE },
   "blocklist targets add": { args: ofAccount("1.2.3.4"), changes: "blocklist_targets", ...target("add", "1.2.3.4") },
@@ -219,6 +219,7 @@ const NOT_HERE: Readonly<Record<string, string>> = {
   restore: "of the whole database: cli/backup.test.ts, with its entry in the restored one",
   compact: "changes no row: cli/compact.test.ts",
   backup: "writes a file, and changes no row: cli/backup.test.ts",
+  export: "changes no row, and is in the audit log: cli/export.test.ts",
   serve: "its operations are those of the API",
 };
 

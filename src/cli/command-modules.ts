@@ -17,6 +17,7 @@ const MODULES: readonly CommandModule[] = [
   { names: ["usage"], load: async () => (await import("./usage.ts")).USAGE_COMMANDS },
   { names: ["audit"], load: async () => (await import("./accounts.ts")).AUDIT_COMMANDS },
   { names: ["suppress"], load: async () => (await import("./suppress.ts")).SUPPRESS_COMMANDS },
+  { names: ["export"], load: async () => (await import("./export.ts")).EXPORT_COMMANDS },
   { names: ["erase"], load: async () => (await import("./erase.ts")).ERASE_COMMANDS },
   { names: ["blocklist"], load: async () => (await import("./blocklist.ts")).BLOCKLIST_COMMANDS },
   { names: ["dmarc"], load: async () => (await import("./dmarc.ts")).dmarcCommands() },

@@ -120,7 +120,7 @@ test("an address in every table is gone from every file, and the figures say fro
   expect(filled.length).toBeGreaterThan(50);
   expect(grep()).not.toEqual([]);
 
-  const { status, json, err } = await run(["erase", "ADA.LOVELACE@EXAMPLE.COM", "--json"]);
+  const { status, json, err } = await run(["erase", "--yes", "ADA.LOVELACE@EXAMPLE.COM", "--json"]);
   expect(err).toBe("");
   expect(status).toBe(0);
   expect(json).toMatchObject({
@@ -144,14 +144,14 @@ test("an address in every table is gone from every file, and the figures say fro
   expect((await run(["suppress", "list", "--json"])).json).toMatchObject({
     suppressions: [{ entry: expect.stringMatching(/^sha256:[0-9a-f]{64}$/), note: null }],
   });
-  expect((await run(["erase", ADDRESS, "--drop-suppression", "--json"])).json).toMatchObject({
+  expect((await run(["erase", "--yes", ADDRESS, "--drop-suppression", "--json"])).json).toMatchObject({
     ...{ verifications: 0, list_rows: 0, suppression: "removed", fields_redacted: {} },
   });
 });
 
 test("what is configuration is left and named, with exit status 1", async () => {
   await run(["accounts", "create", ADDRESS]);
-  const { status, err } = await run(["erase", ADDRESS]);
+  const { status, err } = await run(["erase", "--yes", ADDRESS]);
   expect(status).toBe(1);
   expect(err).toContain("Not everything was erased:\n  accounts.name (1) is in use and was not changed");
   withSqlite((sqlite) => sqlite.run("UPDATE accounts SET name = 'acme' WHERE deleted_at_ms IS NULL"));
@@ -164,12 +164,12 @@ test("a report mail that waits to be read is left, and the command says so", asy
     );
     sqlite.query("INSERT INTO dmarc_raw VALUES ('new', ?)").run(Buffer.from(MAIL));
   });
-  expect(await run(["erase", ADDRESS])).toMatchObject({
+  expect(await run(["erase", "--yes", ADDRESS])).toMatchObject({
     status: 1,
-    err: expect.stringContaining("1 report mails wait to be read. Run the command again"),
+    err: expect.stringContaining("1 report mails wait to be read. Erase the address again"),
   });
   withSqlite((sqlite) => sqlite.run("UPDATE dmarc_ingestions SET status = 'done'"));
-  expect((await run(["erase", ADDRESS, "--json"])).json).toMatchObject({ report_mails: 1 });
+  expect((await run(["erase", "--yes", ADDRESS, "--json"])).json).toMatchObject({ report_mails: 1 });
 });
 
 test("other files in the data directory and the backup directory are named", async () => {
@@ -177,13 +177,13 @@ test("other files in the data directory and the backup directory are named", asy
   mkdirSync(backups);
   const copies = [join(dataDir, "postwarden.db.before-restore"), join(backups, "postwarden-2026.db")];
   for (const copy of copies) writeFileSync(copy, `x${ADDRESS}`);
-  const { status, out } = await run(["erase", ADDRESS], { settings: { BACKUP_DIR: backups } });
+  const { status, out } = await run(["erase", "--yes", ADDRESS], { settings: { BACKUP_DIR: backups } });
   expect(status).toBe(0);
   for (const copy of copies) expect(out).toContain(`${copy} still contains the address.`);
 });
 
 test("a text that is no address is a usage error", async () => {
-  expect(await run(["erase", "example.com"])).toMatchObject({
+  expect(await run(["erase", "--yes", "example.com"])).toMatchObject({
     status: 2,
     err: 'postwarden: "example.com" is not an address.',
   });
@@ -196,14 +196,14 @@ test("an address that was left in free pages is found, and compact removes it", 
     sqlite.query("INSERT INTO dmarc_raw VALUES ('trace', ?)").run(Buffer.from(trace.repeat(2_000)));
     sqlite.run("DELETE FROM dmarc_raw WHERE ingestion = 'trace'");
   });
-  expect(await run(["erase", trace])).toMatchObject({
+  expect(await run(["erase", "--yes", trace])).toMatchObject({
     status: 1,
     err: expect.stringContaining(
       `Unused space of ${path} contains the address. Stop the server and run: postwarden compact`,
     ),
   });
   expect((await run(["compact"])).status).toBe(0);
-  expect((await run(["erase", trace])).status).toBe(0);
+  expect((await run(["erase", "--yes", trace])).status).toBe(0);
 });
 
 test("an address that SQLite left where it moved a row is removed without downtime", async () => {
@@ -228,13 +228,13 @@ test("an address that SQLite left where it moved a row is removed without downti
   });
   const [left] = readFileSync(path, "latin1").match(/moved\w+@doomed-\d+\.example/) ?? [];
   expect(left).toBeString();
-  expect((await run(["erase", left ?? ""])).status).toBe(0);
+  expect((await run(["erase", "--yes", left ?? ""])).status).toBe(0);
   expect(readFileSync(path, "latin1")).not.toContain("@doomed-");
   withSqlite((sqlite) => sqlite.run("DROP TABLE moved"));
 });
 
 test("the audit log has the counts of an erasure, never the address", async () => {
-  await run(["erase", ADDRESS]);
+  await run(["erase", "--yes", ADDRESS]);
   const { entries } = (await run(["audit", "--json"])).json as { entries: { action: string; after: object }[] };
   expect(entries[0]).toMatchObject({ action: "erase.done", after: { verifications: 0, list_rows: 0 } });
   expect(entries[1]).toMatchObject({ action: "erase", subject: null, after: null });
@@ -249,4 +249,15 @@ test("the audit log changes by an erasure only", async () => {
       expect(() => sqlite.run(`UPDATE audit_log SET ${change}`)).toThrow("append-only");
     sqlite.run("UPDATE audit_log SET after = '[erased]'");
   });
+});
+
+test("asks on a terminal, shows what is found, and erases nothing without the address typed again", async () => {
+  await run(["suppress", "add", "asked@example.com"]);
+  const asked = await run(["erase", "asked@example.com"]);
+  expect(asked.status).toBe(1);
+  expect(asked.err).toContain("Found: 1 in suppressions.");
+  expect(asked.err).toContain("Not confirmed: nothing was erased.");
+  expect((await run(["suppress", "list"])).out).toContain("asked@example.com");
+  expect((await run(["erase", "asked@example.com", "--drop-suppression"], { stdin: [] })).status).toBe(0);
+  expect((await run(["suppress", "list"])).out).not.toContain("asked@example.com");
 });

@@ -136,6 +136,7 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["version"],
   ["help", E],
   ["completion", E],
+  ["export", "--address", `${E}@example.com`, "--out", join(folder, E, "none.zip")],
   ["completion", "bash"],
   ["serve"],
   [E],

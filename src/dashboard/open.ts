@@ -32,6 +32,7 @@ import type { MailOffUseCases } from "./settings/notifications.tsx";
 import { createSearchPages } from "./search/pages.tsx";
 import { Search } from "./search/search.ts";
 import { createSettingsPages } from "./settings/pages.tsx";
+import type { PersonalDataUseCases } from "./settings/personal-data.tsx";
 import type { ServiceFacts } from "./settings/service.tsx";
 import { createSignInPages } from "./sign-in/pages.tsx";
 import { createUsagePages } from "./usage/pages.tsx";
@@ -73,6 +74,7 @@ export interface PagesOptions {
   readonly eventTypes: readonly string[];
   readonly clientAddress: (request: Request) => string | null;
   readonly readFacts: () => ServiceFacts;
+  readonly people: Pick<PersonalDataUseCases, "personalData" | "addressProblem">;
   readonly hasManual: boolean;
   readonly brand: Brand;
   readonly reportMail: ReportMailUseCases["reportMail"];
@@ -227,7 +229,11 @@ const openFirstSteps = (slices: DashboardSlices, { linkUrl }: PagesOptions): Fir
   });
 };
 
-const settingsPages = (slices: DashboardSlices, { urlOf, linkUrl, brand, retention, readFacts }: PagesOptions) => {
+/** The pages of the settings, and the first steps. */
+const settingsPages = (
+  slices: DashboardSlices,
+  { urlOf, linkUrl, brand, retention, readFacts, people }: PagesOptions,
+) => {
   const { notifications, backups, suppressions, doctor, machine } = slices;
   const { clock } = slices.runtime;
   const { store, accounts, keys, audit, ledger, users } = slices.accounts;
@@ -244,6 +250,7 @@ const settingsPages = (slices: DashboardSlices, { urlOf, linkUrl, brand, retenti
       audit,
       retention,
       readFacts,
+      ...people,
       keys: new OwnKeys(store, keys),
       notifications: notifications.settings,
       subscriptions,

@@ -10,7 +10,10 @@ import {
   csrfOfQuery,
   isCrossSite,
   isCsrfToken,
+  isOwnPath,
+  redirectToPath,
 } from "./visit.ts";
+import { targetOf } from "../foundation/http/request-target.ts";
 import { AppError, ERROR_STATUS } from "../foundation/base/errors.ts";
 import { readBytes, queryOf } from "../foundation/http/body.ts";
 import { validationMessage } from "../foundation/http/validation-messages.ts";
@@ -362,4 +365,23 @@ export const performForm = async <F extends z.ZodObject>(form: Form<F>): Promise
       problemsOf(error, (name) => schema !== undefined && name in schema.shape),
     );
   }
+};
+
+const SIGN_IN = "/sign-in";
+const NOT_SENT = "You were signed out, so the form was not sent and nothing was changed. Sign in and send it again.";
+
+/** The page with the form that a request sent, as its browser tells; the home page without one of this site. */
+const pageOfForm = (request: Request): string => {
+  const referer = URL.parse(request.headers.get("referer") ?? "");
+  return referer === null || referer.host !== new URL(request.url).host ? "/" : referer.pathname + referer.search;
+};
+
+/** A page that was loaded by a script sends the whole browser to the sign-in. A form that was not sent is named there. */
+export const toSignIn = (request: Request): Response => {
+  const isForm = request.method !== "GET";
+  const back = isForm ? pageOfForm(request) : targetOf(request);
+  const next = back !== "/" && isOwnPath(back) ? `?next=${encodeURIComponent(back)}` : "";
+  if (request.headers.get("hx-request") === null)
+    return redirectToPath(`${SIGN_IN}${next}`, isForm ? { bad: NOT_SENT } : undefined);
+  return new Response(null, { status: 204, headers: { "hx-redirect": SIGN_IN, "cache-control": "no-store" } });
 };

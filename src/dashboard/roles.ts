@@ -113,6 +113,8 @@ const OWNER_FORMS = {
   "/settings/notifications/test-mail": none("a mail to the user, which changes nothing"),
   // The form names its act itself: notifications.stop or notifications.resume.
   "/settings/notifications/mail": action("notifications.stop"),
+  "/settings/personal-data/find": none("a search, which changes nothing"),
+  "/settings/personal-data/export": action("data.export"),
   "/settings/users": useCase("users.add"),
   "/settings/users/:id/role": useCase("users.role"),
   "/settings/users/:id/remove": useCase("users.remove"),
@@ -122,6 +124,7 @@ const OWNER_FORMS = {
 const OPERATOR_FORMS = {
   "/settings/account/credits": useCase("credits.grant"),
   "/settings/account/plan": useCase("accounts.set-plan"),
+  "/settings/personal-data/erase": useCase("erase"),
   "/settings/sender": action("doctor.run"),
   "/settings/service/backup": action("backup.request"),
   "/settings/suppressions": action("suppress.add"),
@@ -148,7 +151,7 @@ export const ROLES: readonly RoleRules[] = [
   },
   {
     role: "owner",
-    may: "also enroll, change and delete domains and blocklist targets, and manage webhooks, notifications, keys, users and the account",
+    may: "also enroll, change and delete domains and blocklist targets, manage webhooks, notifications, keys, users and the account, and export what is stored of the account or about a person",
     forms: OWNER_FORMS,
     pages: [
       "/dmarc/new",
@@ -159,13 +162,14 @@ export const ROLES: readonly RoleRules[] = [
       "/settings/audit.csv",
       "/settings/keys",
       "/settings/keys/:id",
+      "/settings/personal-data",
       "/settings/users",
       "/settings/users/:id",
     ],
   },
   {
     role: "operator",
-    may: "also see and change what concerns the whole service: suppression list, sending identity and its warnings, report mail, backups, service page, credits and plan of the account",
+    may: "also see and change what concerns the whole service: suppression list, sending identity and its warnings, report mail, backups, service page, credits and plan of the account; erase a person",
     forms: OPERATOR_FORMS,
     pages: [
       "/settings/sender",

@@ -19,7 +19,7 @@ import { Link } from "./components/inline.tsx";
 import { PageHead } from "./components/panel.tsx";
 import { assetPath } from "./frame.tsx";
 import { formAction, page, publicAction, publicPage, type PageRoute, uploadAction, flag, listOf } from "./page.ts";
-import { type View, isOwnPath, redirectTo } from "./visit.ts";
+import { type View, isOwnPath, readFlash, redirectTo } from "./visit.ts";
 import { Dashboard, type ActiveSession } from "./serve-pages.tsx";
 
 const ACCOUNT = {
@@ -239,6 +239,20 @@ describe("a page", () => {
     expect(text).toContain('href="/test/lists?a=1"');
     expect(text).toContain("Test data");
     expect((await ask("/", { as: "member" })).text).toContain('href="/lists?a=1"');
+  });
+
+  test.each([
+    ["http://localhost/things/a?x=1", "/sign-in?next=%2Fthings%2Fa%3Fx%3D1"],
+    ["http://elsewhere.example/things/a", "/sign-in"],
+    ["nonsense", "/sign-in"],
+  ])("tells who sends a form after the session has ended that it was not sent: from %s", async (referer, location) => {
+    const sent = await ask("/form", { as: "nobody", form: "name=x", headers: { referer } });
+    expect([sent.status, sent.headers.get("location")]).toEqual([303, location]);
+    expect(
+      readFlash(new Request("http://localhost", { headers: { cookie: sent.headers.getSetCookie()[0] ?? "" } })),
+    ).toEqual({
+      bad: expect.stringContaining("nothing was changed"),
+    });
   });
 
   test("sends a visitor to the sign-in, and back", async () => {

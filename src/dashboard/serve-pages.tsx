@@ -36,7 +36,7 @@ import {
   redirectToPath,
   PageTurns,
 } from "./visit.ts";
-import { ForgedForm, type PageRoute } from "./page.ts";
+import { ForgedForm, type PageRoute, toSignIn } from "./page.ts";
 import { helpPath } from "./help.ts";
 import { hasRole, isViewerPage, roleOfForm, roleOfPage } from "./roles.ts";
 import { type Brand, logoResponse } from "./logo.ts";
@@ -99,7 +99,6 @@ const BARE_HEADERS = { "referrer-policy": "no-referrer", "x-robots-tag": "noinde
 const CLIENT_ERROR = 400;
 const SERVER_ERROR = 500;
 const TEST_PREFIX = "/test";
-const SIGN_IN = "/sign-in";
 
 const hrefIn =
   (mode: KeyMode) =>
@@ -328,14 +327,6 @@ const deniedText = ({ access }: PageRoute): string =>
     : access === "member"
       ? "Only members of the account can see this page."
       : "Only an operator of this service can see this page.";
-
-/** A page that was loaded by a script sends the whole browser to the sign-in. */
-const toSignIn = (request: Request): Response => {
-  const next =
-    request.method === "GET" && targetOf(request) !== "/" ? `?next=${encodeURIComponent(targetOf(request))}` : "";
-  if (request.headers.get("hx-request") === null) return redirectToPath(`${SIGN_IN}${next}`);
-  return new Response(null, { status: 204, headers: { "hx-redirect": SIGN_IN, "cache-control": "no-store" } });
-};
 
 /** Nothing that a session sees may be kept by a cache or framed. */
 const privately = (response: Response): Response => {

@@ -406,6 +406,12 @@ const ACCOUNT: Readonly<Record<string, FormCase>> = {
     ...{ changes: null, action: "notifications.stop", subject: null },
   },
   "/settings/notifications/test-mail": { changes: null },
+  "/settings/personal-data/find": { fields: { address: "nobody@nowhere.example" }, changes: null },
+  "/settings/personal-data/export": { changes: null },
+  "/settings/personal-data/erase": {
+    fields: { address: "nobody@nowhere.example", again: "nobody@nowhere.example" },
+    ...{ changes: null, shared: { audit_log: 1 } },
+  },
   "/webhooks/test": { fields: { url: "http://127.0.0.1:1024/", type: "webhook.test" }, changes: "webhook_secrets" },
   "/webhooks/secret/show": { changes: null },
   "/settings/service/backup": { changes: null },

@@ -26,6 +26,7 @@ import { VerificationExpiry } from "../verify/checks.ts";
 import { VerificationExpiryStore } from "../verify/store.ts";
 import { EngineSlice, VerifySlice } from "../verify/open.ts";
 import { mailHostOf, type Config } from "./config.ts";
+import { PersonalData } from "./erase/personal-data.ts";
 import { HourlyActivity } from "./hourly-activity.ts";
 import { LateWebhooks } from "./late-webhooks.ts";
 import { BacklogStore } from "./metrics/backlog-store.ts";
@@ -53,6 +54,8 @@ export interface ServiceOptions {
   readonly problems?: () => readonly LoggedProblem[];
   /** The command line, for the manual; by default it has no commands. */
   readonly commands?: () => Promise<CommandDoc>;
+  /** The program that threads run; by default the running one. */
+  readonly program?: string;
   /** By default those for production. */
   readonly passwordCosts?: PasswordCosts;
 }
@@ -74,6 +77,7 @@ export class Service {
   /** Daily; null without `POSTWARDEN_BACKUP_DIR`. */
   readonly backups: ScheduledBackups | null;
   readonly purge: NightlyPurge;
+  readonly personalData: PersonalData;
   readonly doctor: Doctor;
   readonly machine: MachineAcknowledgements;
   readonly readiness: Readiness;
@@ -125,8 +129,8 @@ export class Service {
     });
     this.backups = openBackups(runtime, config);
     this.purge = openPurge(runtime, config, { accounts: this.accounts, bulk: this.bulk });
-    const { statuses } = this.blocklist;
-    this.doctor = new Doctor(runtime, async () => options.examine?.(() => statuses.tested()) ?? []);
+    this.personalData = openPersonalData(runtime, options, this.accounts);
+    this.doctor = new Doctor(runtime, async () => options.examine?.(() => this.blocklist.statuses.tested()) ?? []);
     this.machine = openMachine(runtime, this.doctor);
     const lateWebhooks = new LateWebhooks(runtime, new BacklogStore(db));
     this.readiness = new Readiness(runtime, {
@@ -159,6 +163,15 @@ const openBackups = (runtime: Runtime, { backupDir, backupKeep }: Config): Sched
   if (backupDir === null) return null;
   const options = { source: runtime.db.path, directory: backupDir, keep: backupKeep, copy: copyInWorker };
   return new ScheduledBackups(runtime, options);
+};
+
+const openPersonalData = (
+  runtime: Runtime,
+  { config, program = Bun.main }: ServiceOptions,
+  { audit }: AccountsSlice,
+): PersonalData => {
+  const folders = [config.dataDir, ...(config.backupDir === null ? [] : [config.backupDir])];
+  return new PersonalData(runtime, { folders, program, audit });
 };
 
 /** The nightly purge of verifications, lists and sessions; blocklist checks and reports have purges of their own. */

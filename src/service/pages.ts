@@ -12,6 +12,7 @@ import { type DatabaseUsage, databaseUsageOf } from "../foundation/db/database-f
 import type { ScheduledBackups } from "../foundation/db/scheduled-backups.ts";
 import { checkReportRecords } from "../doctor/reports-check.ts";
 import { mailHostOf, type Config } from "./config.ts";
+import { createAddressPattern } from "./erase/address-pattern.ts";
 import { EVENT_TYPES } from "./event-docs.ts";
 import { type Backlog, BacklogStore } from "./metrics/backlog-store.ts";
 import { COMMIT, VERSION } from "./version.ts";
@@ -25,6 +26,13 @@ export const openPages = (service: Service, options: ServiceOptions, clients: Cl
     eventTypes: EVENT_TYPES,
     clientAddress: (request) => clients.of(request),
     readFacts: createFactsReader(service, options),
+    people: {
+      personalData: service.personalData,
+      addressProblem: (text) => {
+        const pattern = createAddressPattern(text);
+        return pattern.ok ? null : pattern.error;
+      },
+    },
     hasManual: options.config.docs,
     brand: { name: options.config.brandName, logo: options.logo ?? null },
     reportMail: reportMailOf(options),

@@ -66,6 +66,9 @@ export const ENDLESS: TestAppOptions = {
   connector: () => Promise.withResolvers<never>().promise,
 };
 
+/** What threads run. */
+const MAIN = new URL("../main.ts", import.meta.url).pathname;
+
 /** What every check of the machine finds. */
 const FINDINGS: readonly DoctorFinding[] = [
   { area: "Data", check: "database", state: "ok", message: "Writable." },
@@ -167,6 +170,7 @@ export class TestApp {
       platform: { clock, random: { integer: () => 0 }, resolver: this.resolver, connector: connector ?? direct },
       baseUrl: config.baseUrl ?? "http://localhost",
       examine: async () => FINDINGS,
+      program: MAIN,
       passwordCosts: CHEAP_PASSWORDS,
     };
     this.service = new Service(options);

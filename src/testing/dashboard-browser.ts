@@ -40,10 +40,11 @@ export class Browser {
     const headers = { accept: "text/html", cookie, "user-agent": "Mozilla/5.0 Firefox/130.0", ...this.headers };
     const response = await this.app.handle(new Request(`http://localhost${path}`, { ...init, headers }));
     for (const one of response.headers.getSetCookie()) this.#store(one);
-    const html = await response.text();
+    const bytes = Buffer.from(await response.arrayBuffer());
+    const html = bytes.toString();
     this.#csrf = /name="_csrf" value="(\w+)"/.exec(html)?.[1] ?? this.#csrf;
     const location = response.headers.get("location");
-    return { status: response.status, headers: response.headers, html, text: textOfHtml(html), location };
+    return { status: response.status, headers: response.headers, bytes, html, text: textOfHtml(html), location };
   }
 
   #store(setCookie: string): void {

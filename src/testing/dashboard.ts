@@ -4,6 +4,7 @@ import type { TestApp } from "./app.ts";
 export interface TestPage {
   readonly status: number;
   readonly headers: Headers;
+  readonly bytes: Buffer;
   /** The document. */
   readonly html: string;
   /** What a person reads of it: without tags and repeated white space. */
@@ -71,9 +72,10 @@ export const signIn = async (app: TestApp, options: SignInOptions = {}): Promise
     const response = await app.handle(new Request(`http://localhost${path}`, { ...init, headers }));
     const flash = response.headers.getSetCookie().find((cookie) => cookie.startsWith("pw_flash="));
     cookies = [cookies[0] ?? "", ...(flash === undefined ? [] : [flash.split(";")[0] ?? ""])];
-    const html = await response.text();
+    const bytes = Buffer.from(await response.arrayBuffer());
+    const html = bytes.toString();
     const location = response.headers.get("location");
-    return { status: response.status, headers: response.headers, html, text: textOfHtml(html), location };
+    return { status: response.status, headers: response.headers, bytes, html, text: textOfHtml(html), location };
   };
   const get: Visitor["get"] = (path, headers = {}) => send(path, { headers });
   const post: Visitor["post"] = (path, fields = {}, csrf = found.csrfToken) =>

@@ -1,34 +1,6 @@
 import type { Database as Sqlite } from "bun:sqlite";
-import { columnsOf, schemaFact, tablesOf } from "./upgrade-rows.ts";
-
-/** A row of another table that a column refers to: `key` is the expression that equals the column's value. */
-export interface RowReference {
-  readonly table: string;
-  readonly key: string;
-}
-
-/** References that the schema does not declare, by the name of the column. */
-const REFERENCES: Readonly<Record<string, readonly RowReference[]>> = {
-  account_id: [{ table: "accounts", key: "id" }],
-  // The dashboard's caller is `user:<id>`.
-  key_id: [
-    { table: "api_keys", key: "id" },
-    { table: "users", key: "'user:' || id" },
-  ],
-  verification_id: [{ table: "verifications", key: "id" }],
-  job: [{ table: "bulk_jobs", key: "number" }],
-  target_id: [{ table: "blocklist_targets", key: "id" }],
-  delivery_id: [{ table: "webhook_deliveries", key: "id" }],
-  ingestion: [{ table: "dmarc_ingestions", key: "id" }],
-  report: [{ table: "dmarc_reports", key: "number" }],
-  alert: [{ table: "dmarc_alerts", key: "id" }],
-};
-
-/** The same for whole numbers: text of this name is a name, for example of a domain. */
-const NUMBER_REFERENCES: Readonly<Record<string, readonly RowReference[]>> = {
-  domain: [{ table: "dmarc_domains", key: "number" }],
-  source: [{ table: "dmarc_sources", key: "number" }],
-};
+import { findRowOwner, findRowReferences, type RowOwner, type RowReference } from "../service/erase/row-owners.ts";
+import { schemaFact, tablesOf } from "./upgrade-rows.ts";
 
 /** Tables whose rows belong to no account, and why. */
 export const SHARED_TABLES: Readonly<Record<string, string>> = {
@@ -37,63 +9,17 @@ export const SHARED_TABLES: Readonly<Record<string, string>> = {
   blocklist_budgets: "queries to a blocklist of the catalogue",
   dmarc_as_names: "names of networks on the internet",
   dmarc_reverse_names: "names of addresses on the internet",
+  machine_acknowledgements: "what operators know about the machine",
   dmarc_mailboxes: "the operator's mailbox for the reports of all accounts",
 };
 
-/** SQL expressions over a row, for a table or its alias: the id of its account, and its mode; null without one. */
-export interface RowOwner {
-  readonly account: string;
-  readonly mode: string;
-}
-
-interface ForeignKey {
-  readonly from: string;
-  readonly table: string;
-  readonly to: string;
-}
-
-/** What the columns of a table refer to: declared foreign keys, and the references above. */
+/** What the columns of a table refer to; found once for each schema. */
 export const referencesOf = (sqlite: Sqlite, table: string): ReadonlyMap<string, readonly RowReference[]> =>
-  schemaFact(sqlite, `references of ${table}`, () => findReferences(sqlite, table));
+  schemaFact(sqlite, `references of ${table}`, () => findRowReferences(sqlite, table));
 
-const findReferences = (sqlite: Sqlite, table: string): ReadonlyMap<string, readonly RowReference[]> => {
-  const declared = sqlite.query<ForeignKey, []>(`PRAGMA foreign_key_list("${table}")`).all();
-  return new Map(
-    columnsOf(sqlite, table).flatMap(({ name, type }) => {
-      const foreign = declared.filter(({ from }) => from === name).map((key) => ({ table: key.table, key: key.to }));
-      const named = REFERENCES[name] ?? (/int/i.test(type) ? NUMBER_REFERENCES[name] : undefined);
-      const found = foreign.length > 0 ? foreign : (named ?? []).filter((reference) => reference.table !== table);
-      return found.length > 0 ? [[name, found] as const] : [];
-    }),
-  );
-};
-
-const oneOf = (expressions: readonly string[]): string =>
-  expressions.length === 0 ? "NULL" : `coalesce(${[...expressions, "NULL"].join(", ")})`;
-
-/**
- * How the owner of a row of `table` is found: by its own columns, else by the rows that it refers to. Null when nothing in the
- * table says so; that must have a reason in `SHARED_TABLES`.
- */
+/** How the owner of a row of `table` is found; null where there is none, which must have a reason in `SHARED_TABLES`. */
 export const ownerOf = (sqlite: Sqlite, table: string, row = `"${table}"`): RowOwner | null =>
-  schemaFact(sqlite, `owner of ${table} ${row}`, () => findOwner(sqlite, table, row));
-
-const findOwner = (sqlite: Sqlite, table: string, row: string): RowOwner | null => {
-  if (table === "accounts") return { account: `${row}.id`, mode: "NULL" };
-  const columns = new Set(columnsOf(sqlite, table).map(({ name }) => name));
-  if (columns.has("account_id"))
-    return { account: `${row}.account_id`, mode: columns.has("mode") ? `${row}.mode` : "NULL" };
-  const parents = [...referencesOf(sqlite, table)].flatMap(([column, references]) =>
-    references.flatMap(({ table: parent, key }) => {
-      const owner = ownerOf(sqlite, parent);
-      const select = (expression: string) =>
-        `(SELECT ${expression} FROM "${parent}" WHERE ${key} = ${row}."${column}")`;
-      return owner === null ? [] : [{ account: select(owner.account), mode: select(owner.mode) }];
-    }),
-  );
-  if (parents.length === 0) return null;
-  return { account: oneOf(parents.map(({ account }) => account)), mode: oneOf(parents.map(({ mode }) => mode)) };
-};
+  schemaFact(sqlite, `owner of ${table} ${row}`, () => findRowOwner(sqlite, table, row));
 
 /** Tables that belong to no account and have no reason for it, and reasons for tables that have one or are gone. */
 export const unattributedTables = (sqlite: Sqlite): readonly string[] => {

@@ -10,23 +10,24 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 23_952,
   blocklist: 60_962,
   bulk: 53_401,
-  cli: 49_084,
-  dashboard: 159_187,
+  cli: 49_512,
+  dashboard: 161_474,
   dmarc: 218_561,
   doctor: 12_916,
-  foundation: 94_400,
-  "main.ts": 132,
+  foundation: 95_611,
+  "main.ts": 133,
   notifications: 24_455,
-  service: 34_259,
+  service: 39_534,
   verify: 52_936,
 };
-const FILES_MAX = 664;
+const FILES_MAX = 674;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;
 /** Why a small file with one reader stays a file. */
 const SMALL_FILES: Readonly<Record<string, string>> = {
   "blocklist/lists/embedded-catalogue.ts": "a macro is imported from another file than its own",
+  "cli/worker.ts": "main.ts may import nothing of service",
   "dashboard/help.ts": "a table that the test of the manual reads, too",
   "dmarc/operations.ts": "a door",
   "foundation/db/planned-times.ts": "SQL stays in foundation/db and in stores",

@@ -85,3 +85,52 @@ describe("settings", () => {
     await hands.sees(/saved|changed/i);
   });
 });
+
+describe.each(WAYS)("a person's data %s", (name, way) => {
+  const address = `person-${name.replaceAll(" ", "-")}-${RUN}@acme-lab.com`;
+
+  test("are found, and erased when the address is typed again", async () => {
+    const hands = await Hands.of("owner", way, "/settings/suppressions");
+    const main = hands.page.locator("main");
+    await main.locator("textarea[name=entries]").fill(address);
+    await hands.press("Add", main);
+    await hands.sees("Added 1 entry.");
+    await hands.follow("Personal data", main);
+    await hands.fill("Email address", address);
+    await hands.press("Find");
+    await hands.sees("Found in 1 place");
+    await hands.fill("Type the address again", `other-${address}`);
+    await hands.press("Erase this address");
+    await hands.sees("Must be the same address");
+    await hands.fill("Type the address again", address);
+    await hands.tick(/Remove it from the suppression list/);
+    await hands.press("Erase this address");
+    await hands.sees("The last address was erased", { reload: true });
+    await hands.fill("Email address", address);
+    await hands.press("Find");
+    await hands.sees("Found nowhere");
+  });
+});
+
+describe("the navigation of the settings", () => {
+  test.each([1440, 1024, 390])(
+    "stands on every page at %d px, with the page marked, and nothing scrolls sideways",
+    async (width) => {
+      const hands = await Hands.of("owner", WAYS[1][1], "/settings/account");
+      await hands.page.setViewportSize({ width, height: 900 });
+      for (const title of ["Notifications", "Personal data", "Sending identity", "Service", "Profile"]) {
+        await hands.follow(title, hands.page.locator(".settings-nav"));
+        await hands.page.locator(".settings-nav [aria-current=page]", { hasText: title }).waitFor();
+        expect(await hands.page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
+      }
+    },
+  );
+});
+
+test("usage of a calendar month is chosen, and has a total by key", async () => {
+  const hands = await Hands.of("owner", WAYS[1][1], "/usage");
+  await hands.follow("Last month");
+  await hands.sees(/ in [A-Z][a-z]+ \d{4}, from /);
+  await hands.follow("This month");
+  await hands.sees(/Total/);
+});

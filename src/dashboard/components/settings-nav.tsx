@@ -35,6 +35,12 @@ const ACCOUNT: readonly SettingsEntry[] = [
   { path: "/settings/users", title: "Users", text: "Who can sign in, and as what", icon: "users" },
   { path: "/settings/keys", title: "API keys", text: "Create, rotate and revoke keys", icon: "key-round" },
   { path: "/settings/audit", title: "Audit log", text: "Who changed what", icon: "list-checks" },
+  {
+    path: "/settings/personal-data",
+    title: "Personal data",
+    text: "Find, export and erase what is stored about a person; export the account",
+    icon: "shield",
+  },
 ];
 
 const SERVICE: readonly SettingsEntry[] = [

@@ -8,6 +8,7 @@ import {
   createNotificationPages,
   type NotificationUseCases,
 } from "./notifications.tsx";
+import { createPersonalDataPages, type PersonalDataUseCases } from "./personal-data.tsx";
 import { createSenderPages, type SenderUseCases } from "./sender.tsx";
 import { createServicePages, type ServiceUseCases } from "./service.tsx";
 import { createSuppressionPages, type SuppressionUseCases } from "./suppressions.tsx";
@@ -23,6 +24,7 @@ export interface SettingsUseCases
     ServiceUseCases,
     AccountUseCases,
     AuditUseCases,
+    PersonalDataUseCases,
     SenderUseCases,
     MailOffUseCases {}
 
@@ -36,6 +38,7 @@ export const createSettingsPages = (useCases: SettingsUseCases): readonly PageRo
   ...createServicePages(useCases),
   ...createAccountPages(useCases),
   ...createAuditPages(useCases),
+  ...createPersonalDataPages(useCases),
   ...createMailOffPages(useCases),
 ];
 

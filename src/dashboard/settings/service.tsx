@@ -257,13 +257,12 @@ const Backups = ({ backups }: ServiceFacts) => (
             ))}
           </ul>
         )}
+        {(backups.isRunning || backups.isRequested) && (
+          <p role="status">{backups.isRunning ? "A backup is being written." : "A backup begins within a minute."}</p>
+        )}
         <PostForm action={BACKUP_PATH}>
           <Button icon="server" isDisabled={backups.isRequested || backups.isRunning}>
-            {backups.isRunning
-              ? "Backing up…"
-              : backups.isRequested
-                ? "A backup begins within a minute"
-                : "Back up now"}
+            Back up now
           </Button>
         </PostForm>
       </>

@@ -96,25 +96,27 @@ const RangeChoice = ({ ranges, chosen, range, month, thisMonth, months }: UsageF
         </Link>
       ))}
     </nav>
-    {months.length > 0 && (
+    <div class="range-forms">
+      {months.length > 0 && (
+        <GetForm action="/usage" class="inline-form month">
+          <SelectField
+            name="month"
+            label="Month"
+            value={month ?? thisMonth}
+            options={[...new Set([thisMonth, ...(month === null ? [] : [month]), ...months])]
+              .toSorted()
+              .toReversed()
+              .map((one) => [one, monthText(one)] as const)}
+          />
+          <Button>Show</Button>
+        </GetForm>
+      )}
       <GetForm action="/usage" class="inline-form">
-        <SelectField
-          name="month"
-          label="Month"
-          value={month ?? thisMonth}
-          options={[...new Set([thisMonth, ...(month === null ? [] : [month]), ...months])]
-            .toSorted()
-            .toReversed()
-            .map((one) => [one, monthText(one)] as const)}
-        />
+        <Field name="from" label="From" type="date" value={isoDay(range.fromDay)} />
+        <Field name="to" label="To" type="date" value={isoDay(range.toDay)} />
         <Button>Show</Button>
       </GetForm>
-    )}
-    <GetForm action="/usage" class="inline-form">
-      <Field name="from" label="From" type="date" value={isoDay(range.fromDay)} />
-      <Field name="to" label="To" type="date" value={isoDay(range.toDay)} />
-      <Button>Show</Button>
-    </GetForm>
+    </div>
   </div>
 );
 

@@ -179,21 +179,22 @@ export class Erasure {
     const count = { erased: 0, waiting: 0 };
     for (let raw = store.rawAfter(""); raw !== undefined; raw = store.rawAfter(raw.ingestion)) {
       const { ingestion, bytes } = raw;
-      if (!(await this.#isInReport(bytes))) continue;
+      if (!(await isInReport(bytes, this.#pattern))) continue;
       if (this.#runtime.db.transact((tx) => store.removeRaw(tx, ingestion))) count.erased += 1;
       else count.waiting += 1;
     }
     return count;
   }
-
-  async #isInReport(bytes: Uint8Array): Promise<boolean> {
-    for await (const text of reportContents(bytes)) if (this.#pattern.matches(text)) return true;
-    return false;
-  }
 }
 
+/** Whether a report mail or file contains an address, also encoded or packed. */
+export const isInReport = async (bytes: Uint8Array, pattern: AddressPattern): Promise<boolean> => {
+  for await (const text of reportContents(bytes)) if (pattern.matches(text)) return true;
+  return false;
+};
+
 /** Evidence that cannot be read any more, which nobody can show either, counts as empty. */
-const readEvidence = (body: Uint8Array | string): string => {
+export const readEvidence = (body: Uint8Array | string): string => {
   try {
     return typeof body === "string" ? body : evidenceJson(body);
   } catch {

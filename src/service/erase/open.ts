@@ -11,6 +11,8 @@ import { openRetention } from "../../dmarc/reports/open.ts";
 import { AccountDeletion } from "./account-deletion.ts";
 import { AccountDeletionStore } from "./account-deletion-store.ts";
 import type { AddressPattern } from "./address-pattern.ts";
+import { AddressSearch } from "./address-search.ts";
+import { StoredRows } from "./stored-rows.ts";
 import { EraseStore } from "./erase-store.ts";
 import { Erasure } from "./erasure.ts";
 
@@ -41,3 +43,9 @@ export const openErasure = (db: Db, pattern: AddressPattern) => {
   const suppressions = openSuppressions(db, systemClock);
   return { erasure: new Erasure(runtime, { store, credits, jobs, writer, suppressions }, pattern) };
 };
+
+/** The search for an address, which changes nothing. */
+export const openAddressSearch = (
+  db: Db,
+  of: { readonly pattern: AddressPattern; readonly accountId: string | null },
+): AddressSearch => new AddressSearch(new EraseStore(db), new StoredRows(db), of);
