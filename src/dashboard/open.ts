@@ -108,7 +108,16 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
       ...PREFERENCES,
       ...createHomePages(homeUseCases(slices, { board, steps })),
       ...createBlocklistPages({ ...blocklist, rules, clock }),
-      ...createListPages({ bulk: bulk.jobs, queries: bulk.queries, comparisons: bulk.comparisons, starterName }, clock),
+      ...createListPages(
+        {
+          bulk: bulk.jobs,
+          queries: bulk.queries,
+          comparisons: bulk.comparisons,
+          starterName,
+          creditsThisMonth: (owner) => usage.usage.creditsThisMonth(owner, clock.nowMs()),
+        },
+        clock,
+      ),
       ...dmarcPages(slices),
       ...createSignInPages({ ...people, onFirstUser: () => void slices.doctor.start() }),
       ...createProfilePages(people),

@@ -42,12 +42,56 @@ describe.each(WAYS)("a list %s", (name, way) => {
     await hands.press("Start verification");
     await hands.sees("Completed", { reload });
     await hands.sees(`erik.${RUN}@hotelmar-lab.com`, { reload });
-    const results = await download(hands, /^CSV of these rows/);
+    const results = await download(hands, /^CSV of these \d+ rows/);
     expect(results).toContain("mailbox_not_found");
     expect(results).toContain(`erik.${RUN}@hotelmar-lab.com`);
+    await hands.follow("Mail hosts");
+    await hands.sees(/Mail hosts that refuse or delay us/);
+    await hands.follow("About");
+    await hands.sees("Western European");
+    await hands.follow("Compare");
+    await hands.sees(/Compare with an earlier list/);
     await hands.follow("Delete");
     await hands.press("Delete the list");
     await hands.sees(/deleted/);
+  });
+
+  test("is downloaded as it was chosen, with the rows that the panel counts", async () => {
+    const hands = await Hands.of("owner", way, "/lists");
+    await hands.attach("File with addresses", { name: `download ${name}.csv`, mimeType: "text/csv", text: CSV });
+    if (reload || way.isKeyboard) await hands.press("Upload and preview");
+    await hands.sees("Start verification");
+    await hands.press("Start verification");
+    await hands.sees("Completed", { reload });
+    await hands.follow("Download");
+    await hands.choose("Rows", "Undeliverable");
+    if (reload) await hands.press("Count the rows");
+    // Two addresses and a text that is none; the repeat and the empty row are left out.
+    expect(await hands.sees(/2 rows with \d+ columns: |3 rows with \d+ columns: /)).not.toContain("Email Address");
+    await hands.choose("For", "Mailchimp");
+    if (reload) await hands.press("Count the rows");
+    const [, rows = ""] =
+      /(\d+) rows with \d+ columns: Email Address/.exec(await hands.sees(/columns: Email Address/)) ?? [];
+    const [file] = await Promise.all([hands.page.waitForEvent("download"), hands.press("Download")]);
+    const lines = (await Bun.file((await file.path()) ?? "").text()).trimEnd().split("\r\n");
+    expect(lines[0]).toContain("Email Address");
+    expect(lines).toHaveLength(Number(rows) + 1);
+  });
+
+  test("is compared with the one before of the same name", async () => {
+    const hands = await Hands.of("owner", way, "/lists/new");
+    for (const text of ["nobody@acme-lab.com\ngone@acme-lab.com\n", "nobody@acme-lab.com\nnew@acme-lab.com\n"]) {
+      await hands.person.goto("/lists/new");
+      await hands.fill("Or paste addresses", text);
+      await hands.press("Preview");
+      await hands.sees("Start verification");
+      await hands.fill("Name", `monthly ${RUN} ${name}`);
+      await hands.press("Start verification");
+      await hands.sees("Completed", { reload });
+    }
+    await hands.follow("Compare");
+    await hands.sees(/New 1 Only in this list\..*Gone 1 Only in the earlier list\./s);
+    expect(await download(hands, /^CSV of Gone/)).toContain("gone@acme-lab.com,gone,");
   });
 
   test("is pasted, and discarded", async () => {

@@ -156,6 +156,12 @@ export class AccountUsage {
     return { groups: shown.toSorted((a, b) => b.total - a.total || (a.group < b.group ? -1 : 1)), total };
   }
 
+  /** Credits charged in the calendar month of a time, in UTC. */
+  async creditsThisMonth(owner: Owner, nowMs: number): Promise<number> {
+    const month = daysOfMonth(isoMonth(dayOfTime(nowMs)));
+    return month === null ? 0 : (await this.report(owner, month, "verdict")).total.credits;
+  }
+
   /** How long credits will last at the pace of the last 30 days, from the first of them with a verification on. */
   async forecast(owner: Owner, available: number, nowMs: number): Promise<CreditForecast> {
     const toDay = dayOfTime(nowMs);

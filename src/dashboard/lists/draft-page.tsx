@@ -20,6 +20,8 @@ export interface DraftPageProps {
   readonly layout: DraftLayout;
   readonly read: DraftPreview;
   readonly isTest: boolean;
+  /** Credits charged in this month. */
+  readonly usedThisMonth: number;
   /** Who can be mailed at the end; null where no mail can be sent. */
   readonly mailTo: string | null;
 }
@@ -202,7 +204,11 @@ const startButton = (
 );
 
 /** What it costs against what is there, as the first sentence of the page. */
-const Cost = ({ preview, isTest }: { readonly preview: Preview; readonly isTest: boolean }) => {
+const Cost = ({
+  preview,
+  isTest,
+  usedThisMonth,
+}: { readonly preview: Preview } & Pick<DraftPageProps, "isTest" | "usedThisMonth">) => {
   const { required, available } = preview.credits;
   const { may, url } = usePage();
   const count = countText(preview.addresses.total, "address", "addresses");
@@ -233,16 +239,16 @@ const Cost = ({ preview, isTest }: { readonly preview: Preview; readonly isTest:
       title={`${count} to verify, ${countText(required, "credit")}`}
       actions={startButton}
     >
-      {countText(available, "credit")} available. {CREDITS_TEXT}
+      {countText(available, "credit")} available, {numberText(usedThisMonth)} used this month. {CREDITS_TEXT}
     </Callout>
   );
 };
 
 const Readable = ({ preview, ...props }: DraftPageProps & { readonly preview: Preview }) => {
-  const { draft, layout, isTest, mailTo } = props;
+  const { draft, layout, isTest, mailTo, usedThisMonth } = props;
   return (
     <>
-      <Cost {...{ preview, isTest }} />
+      <Cost {...{ preview, isTest, usedThisMonth }} />
       <Columns
         side={
           <>

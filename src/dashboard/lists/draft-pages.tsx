@@ -128,7 +128,7 @@ const mailTo = (bulk: ListUseCases["bulk"], { mode, user }: Viewer): string | nu
 
 /** The preview of an upload, or the list that it has become. */
 const viewDraft = async (
-  { bulk }: ListUseCases,
+  { bulk, creditsThisMonth }: ListUseCases,
   viewer: Viewer,
   { id, layout }: { readonly id: string; readonly layout: DraftLayout },
 ): Promise<View | Response> => {
@@ -136,7 +136,8 @@ const viewDraft = async (
     const draft = bulk.drafts.get(viewer.caller, id);
     if (draft.jobId !== null) return redirectTo(viewer, `/lists/${draft.jobId}`);
     const read = await bulk.drafts.preview(viewer.caller, id, layout);
-    const props = { draft, layout, read, isTest: viewer.mode === "test", mailTo: mailTo(bulk, viewer) };
+    const usedThisMonth = await creditsThisMonth(viewer.caller);
+    const props = { draft, layout, read, usedThisMonth, isTest: viewer.mode === "test", mailTo: mailTo(bulk, viewer) };
     return { title: draft.fileName ?? "Pasted addresses", section: "lists", body: <DraftPage {...props} /> };
   } catch (error) {
     if (isNotFound(error)) return EXPIRED;

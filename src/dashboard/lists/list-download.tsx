@@ -24,7 +24,7 @@ const PRESET_OPTIONS = [
 ] as const satisfies ReadonlyArray<readonly [value: (typeof PRESETS)[number] | "", text: string]>;
 
 const COLUMN_OPTIONS = [
-  ["all", "My columns and the results"],
+  ["all", "My columns and results"],
   ["uploaded", "My columns"],
   ["address", "Addresses only"],
 ] as const satisfies ReadonlyArray<readonly [value: (typeof EXPORT_COLUMNS)[number], text: string]>;

@@ -8,6 +8,7 @@ import { Link, Badge, type Kind } from "../components/inline.tsx";
 import type { RowMenuProps } from "../components/row-menu.tsx";
 import { Table } from "../components/table.tsx";
 import { Time, countText, Num, numberText, Percent } from "../components/figures.tsx";
+import type { Owner } from "../../foundation/base/secrets.ts";
 import { manualHint } from "../../foundation/base/manual-hint.ts";
 import type { Preview } from "../../bulk/arrival/preview.ts";
 
@@ -116,6 +117,8 @@ export interface ListUseCases {
   readonly bulk: BulkJobs;
   readonly comparisons: ListComparisons;
   readonly queries: JobQueries;
+  /** Credits charged in the calendar month, in UTC. */
+  readonly creditsThisMonth: (owner: Owner) => Promise<number>;
   /** Who started a job, by its `keyId`: the address of a user or the name of a key. */
   readonly starterName: (keyId: string) => string;
 }

@@ -222,7 +222,9 @@ describe("an upload", () => {
   test("stays when somebody switches between live and test", async () => {
     const visitor = await signIn(start());
     const location = await upload(visitor, "mailbox_exists@a.example\n", "a.csv", "");
-    expect((await visitor.get(location)).text).toContain("1 address to verify, 1 credit");
+    const { text } = await visitor.get(location);
+    expect(text).toContain("1 address to verify, 1 credit");
+    expect(text).toContain("100 credits available, 0 used this month. One credit pays for one address");
     expect((await visitor.get(`/test${location}`)).text).toContain("1 address to verify, free of charge");
     expect((await visitor.get("/test/lists")).text).toContain("Uploaded, not started a.csv");
   });
