@@ -7,11 +7,11 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 23_952,
+  accounts: 24_004,
   blocklist: 60_962,
   bulk: 53_401,
   cli: 49_512,
-  dashboard: 161_474,
+  dashboard: 161_571,
   dmarc: 218_561,
   doctor: 12_916,
   foundation: 95_611,

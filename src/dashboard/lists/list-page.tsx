@@ -1,7 +1,7 @@
 import { listTitle, PAUSED_SENTENCES } from "../../bulk/attention.ts";
 import type { JobPace } from "../../bulk/job-queries.ts";
 import { ButtonLink, withParameters, withPath, Badge } from "../components/inline.tsx";
-import { Callout, Columns, PageHead, Live } from "../components/panel.tsx";
+import { Callout, PageHead, Live } from "../components/panel.tsx";
 import { durationText, Time, countText, numberText, percentText } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 import { type DownloadChoice, DownloadPanel } from "./list-download.tsx";
@@ -16,7 +16,6 @@ import {
   HostsPanel,
   type HostsProps,
   ListTabs,
-  ReasonsPanel,
 } from "./list-tabs.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 
@@ -135,11 +134,7 @@ export const AddressListPage = (props: AddressListPageProps) => {
       </Live>
       <ListTabs jobId={job.id} current={tab.name} />
       <div id="details" class="stack">
-        {tab.name === "rows" && (
-          <Columns side={<ReasonsPanel {...props} />}>
-            <RowsPanel {...tab} />
-          </Columns>
-        )}
+        {tab.name === "rows" && <RowsPanel {...tab} />}
         {tab.name === "hosts" && <HostsPanel jobId={job.id} {...tab} />}
         {tab.name === "compare" && <ComparePanel job={job} {...tab} />}
         {tab.name === "about" && <AboutList {...props} />}

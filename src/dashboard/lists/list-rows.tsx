@@ -5,10 +5,11 @@ import { Field, Filters, SelectField } from "../components/form.tsx";
 import { DownloadLink, Link, withParameters, Badge } from "../components/inline.tsx";
 import { Pager } from "../components/pager.tsx";
 import { Table, type TableRow } from "../components/table.tsx";
-import { countText, Time } from "../components/figures.tsx";
+import { countText, numberText, Time } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 import { wordsOfReason } from "../components/verification.tsx";
 import { rowNumber } from "./list-facts.tsx";
+import type { ReasonCounts } from "./list-result.tsx";
 import { showOptions } from "./list-download.tsx";
 import { cleanAddress } from "../../bulk/results/results-csv.ts";
 
@@ -30,8 +31,7 @@ export interface RowsPanelProps {
   };
   /** Rows that pass the filters; null when they are not counted. */
   readonly count: number | null;
-  /** The sub_statuses that occur. */
-  readonly reasons: readonly string[];
+  readonly reasons: ReasonCounts;
   /** The rows of a full page. */
   readonly limit: number;
   readonly next: string | null;
@@ -137,7 +137,13 @@ export const RowsPanel = ({ jobId, rows, filters, count, reasons, limit, next, h
           name="reason"
           label="Reason"
           value={reason}
-          options={[["", "Every reason"], ...reasons.map((one) => [one, wordsOfReason(one).label] as const)]}
+          options={[
+            ["", "Every reason"],
+            ...reasons.map(
+              ({ subStatus, rows: count }) =>
+                [subStatus, `${wordsOfReason(subStatus).label} (${numberText(count)})`] as const,
+            ),
+          ]}
         />
         {host !== undefined && <input type="hidden" name="host" value={host} />}
         {order === "last" && <input type="hidden" name="order" value={order} />}

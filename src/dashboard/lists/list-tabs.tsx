@@ -7,7 +7,7 @@ import type { Preview } from "../../bulk/arrival/preview.ts";
 import { countText, exactText, Num, numberText } from "../components/figures.tsx";
 import { Button, GetForm, SelectField } from "../components/form.tsx";
 import { Badge, DownloadLink, type Kind, Link } from "../components/inline.tsx";
-import { Empty, Panel, Row, Rows } from "../components/panel.tsx";
+import { Columns, Empty, Panel, Row, Rows } from "../components/panel.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Table } from "../components/table.tsx";
 import { usePage } from "../visit.ts";
@@ -37,7 +37,7 @@ export const ListTabs = ({ jobId, current }: { readonly jobId: string; readonly 
 );
 
 /** The reasons of the results, each with its rows. */
-export const ReasonsPanel = ({ job, reasons }: Pick<AboutProps, "job" | "reasons">) => (
+const ReasonsPanel = ({ job, reasons }: Pick<AboutProps, "job" | "reasons">) => (
   <Panel title="Why" isFlush>
     {reasons.length === 0 ? (
       <p class="panel-body soft">Nothing is finished yet.</p>
@@ -135,9 +135,9 @@ export const HostsPanel = ({ jobId, shown, total }: HostsProps & { readonly jobI
         caption="Mail hosts by the number of addresses"
         columns={[
           { title: "Mail host" },
-          { title: "What it does" },
+          { title: "What it does", isText: true },
           { title: "Addresses", align: "end" },
-          { title: "It said, for example" },
+          { title: "It said, for example", isText: true },
         ]}
         rows={shown.map((trouble) => troubleRow(jobId, trouble))}
       />
@@ -164,7 +164,7 @@ export interface CompareProps {
 }
 
 const choiceText = ({ name, createdAtMs }: EarlierList, timeZone: string): string =>
-  `${listTitle(name)}, ${exactText(createdAtMs, timeZone)}`;
+  `${exactText(createdAtMs, timeZone)}, ${listTitle(name)}`;
 
 const ChangeTable = ({
   job,
@@ -176,7 +176,7 @@ const ChangeTable = ({
       columns={[
         { title: "Change" },
         { title: "Addresses", align: "end" },
-        { title: "Meaning" },
+        { title: "Meaning", isText: true },
         { title: "File", isTitleHidden: true, align: "end" },
       ]}
       rows={CHANGES.map((change) => {
@@ -247,7 +247,7 @@ export interface AboutProps extends ListFacts {
 }
 
 /** How the list was read and what it cost. */
-export const AboutList = ({ job, format, credits, isTest }: AboutProps) => (
+const FactsPanel = ({ job, format, credits, isTest }: AboutProps) => (
   <Panel title="About this list" isFlush>
     <Rows>
       <Row label="Rows">
@@ -290,4 +290,11 @@ export const AboutList = ({ job, format, credits, isTest }: AboutProps) => (
       {job.notifyEmail !== null && <Row label="Mail at the end to">{job.notifyEmail}</Row>}
     </Rows>
   </Panel>
+);
+
+/** The list as a whole: its facts, and the reasons of its results. */
+export const AboutList = (props: AboutProps) => (
+  <Columns side={<ReasonsPanel {...props} />}>
+    <FactsPanel {...props} />
+  </Columns>
 );

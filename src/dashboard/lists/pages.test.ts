@@ -376,7 +376,9 @@ describe("one list", () => {
     ])
       expect(text).toContain(part);
     expect(html).not.toContain("data-live");
-    expect(html).toContain(`href="${path}?reason=catch_all"`);
+    expect(html).toContain(">Catch-all (1)</option>");
+    const about = (await visitor.get(`${path}?tab=about`)).html;
+    expect(about).toContain(`href="${path}?reason=catch_all"`);
     expect(html).toContain(`href="${path}/rows/2"`);
   });
 

@@ -12,11 +12,11 @@ import { sendChanges } from "../../bulk/comparisons.ts";
 import { EXPORT_COLUMNS, PRESETS } from "../../bulk/results/results-csv.ts";
 import { resultOfRow, rowHints } from "../../bulk/results/job-rows.ts";
 import { CHANGES } from "../../bulk/results/schemas.ts";
-import { SUB_STATUSES, type SubStatus, UNSETTLED, type VerificationResult } from "../../verify/result.ts";
+import { SUB_STATUSES, UNSETTLED, type VerificationResult } from "../../verify/result.ts";
 import { type View, type Viewer, redirectTo } from "../visit.ts";
 import type { DownloadChoice } from "./list-download.tsx";
 import { type Confirmation, CONFIRMATIONS, AddressListPage, type ShownTab } from "./list-page.tsx";
-import type { EarlierResult } from "./list-result.tsx";
+import type { EarlierResult, ReasonCounts } from "./list-result.tsx";
 import { LIST_TABS } from "./list-tabs.tsx";
 import type { ListRowFilter, WaitingRow } from "../../bulk/results/row-store.ts";
 import type { Evidence } from "../../verify/evidence.ts";
@@ -145,7 +145,7 @@ const comparisonOf = async ({ comparisons, bulk }: ListUseCases, viewer: Viewer,
 const tabOf = async (
   useCases: ListUseCases,
   viewer: Viewer,
-  { job, query, reasons }: { readonly job: JobRow; readonly query: RowsQuery; readonly reasons: readonly SubStatus[] },
+  { job, query, reasons }: { readonly job: JobRow; readonly query: RowsQuery; readonly reasons: ReasonCounts },
 ): Promise<ShownTab> => {
   const name = query.tab;
   if (name === "hosts") return { name, ...useCases.queries.troubles(job, HOSTS_SHOWN) };
@@ -184,7 +184,7 @@ const viewList = async (useCases: ListUseCases, viewer: Viewer, id: string, quer
     earlier: earlierResult(useCases, job),
     unsettledRows: reasons.reduce((sum, { subStatus, rows }) => sum + (isUnsettled(subStatus) ? rows : 0), 0),
     confirm: await confirmationOf(useCases, job, query),
-    tab: await tabOf(useCases, viewer, { job, query, reasons: reasons.map(({ subStatus }) => subStatus) }),
+    tab: await tabOf(useCases, viewer, { job, query, reasons }),
   };
   return { title: listTitle(job.name), section: "lists", body: <AddressListPage {...props} /> };
 };
