@@ -74,8 +74,9 @@ const addPasted = async (useCases: BlocklistUseCases, viewer: Viewer, form: Past
   if (read.valid.length > LINES_MAX) throw issue("targets", `At most ${LINES_MAX.toLocaleString("en")} lines at once`);
   if (read.problems.length > 0 && (form.only_valid === undefined || read.valid.length === 0))
     throw issue("targets", "Nothing was added yet: see the lines below");
-  const cost = useCases.statuses.costOf(viewer.caller, read.counts);
-  if ((read.hasRange || cost.targets >= COST_SHOWN_FROM) && form.confirmed === undefined) {
+  const isMany = read.hasRange || read.valid.length >= COST_SHOWN_FROM;
+  if (isMany && form.confirmed === undefined) {
+    const cost = useCases.statuses.costOf(viewer.caller, read.counts);
     const values = {
       targets: read.valid.join("\n"),
       label: label ?? "",
