@@ -28,3 +28,14 @@ test.each([
 ] as const)("a question of %s", async (_, peer, domain, headers, status) => {
   expect(await ask(peer, domain, headers)).toBe(status);
 });
+
+test("the configuration of Caddy in the guide is that of the file, which asks here", async () => {
+  const read = (path: string) => Bun.file(new URL(path, import.meta.url)).text();
+  const file = await read("../../fixtures/proxy/Caddyfile.mta-sts");
+  const [, block = ""] = (await read("docs/manual/mta-sts.md")).split(/```\n(?=\{)/);
+  const lines = (block.split("```")[0] ?? "").split("\n").filter((line) => line.trim() !== "");
+  expect(lines.length).toBeGreaterThan(10);
+  for (const line of lines) expect(file.split("\n")).toContain(line);
+  const asked = /ask http:\/\/127\.0\.0\.1:8080(\S+)/.exec(file)?.[1] ?? "";
+  expect(createPolicyApplication(served, new ClientAddresses([])).serves(asked, "127.0.0.1:8080")).toBe(true);
+});
