@@ -229,7 +229,7 @@
 
   // ── Texts that are cut are whole on hover
   document.addEventListener("mouseover", (event) => {
-    const cut = event.target.closest?.("td .cut, td .second");
+    const cut = event.target.closest?.("td .cut, td .second, td.main > a");
     if (cut && !cut.title && cut.scrollWidth > cut.clientWidth) cut.title = cut.textContent.trim();
   });
 

@@ -252,7 +252,7 @@ const COLUMNS: readonly Column[] = [
   { title: "Class" },
   { title: "Messages", align: "end" },
   { title: "Aligned", align: "end" },
-  { title: "SPF · DKIM" },
+  { title: "SPF · DKIM", isText: true },
 ];
 
 const ADDRESSES_SHOWN = 2;
