@@ -84,7 +84,7 @@ export const separatorName = (delimiter: keyof typeof SEPARATORS | null): string
   delimiter === null ? "one column" : `separated by ${SEPARATORS[delimiter]}`;
 
 /** What decides results in test mode. */
-export const TEST_NAMES_TEXT = `In test mode nothing is charged and no mail server is contacted: the name before the @ decides the result, such as mailbox_not_found@any.example. Every other name is deliverable. ${manualHint("verify-an-address#with-a-test-key")} has the table.`;
+export const TEST_NAMES_TEXT = `In test mode nothing is charged and no mail server is contacted: the name before the @ decides the result, such as mailbox_not_found@any.example. Every other name is deliverable; ${manualHint("verify-an-address#with-a-test-key")} has the table.`;
 
 /** What kind of file a list was. */
 export const fileText = ({ type, sheet, delimiter }: NonNullable<Preview["format"]>): string => {
