@@ -31,7 +31,7 @@ describe("usage", () => {
     const day = (daysAgo: number) => new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 10);
     await hands.fill("From", day(10));
     await hands.fill("To", day(2));
-    await hands.press("Show");
+    await hands.press("Show", hands.page.locator("form:has([name=from])"));
     await hands.sees(/deliverable/i);
     expect(new URL(hands.page.url()).searchParams.get("from")).toBe(day(10));
   });
