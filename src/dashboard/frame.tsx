@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
-import { Link, Icon, type IconName } from "./components/inline.tsx";
+import { Icon, type IconName, ICONS, ICONS_NAME } from "./components/icon.tsx";
+import { Link } from "./components/inline.tsx";
 import { Num } from "./components/figures.tsx";
 import { WithSettingsNav } from "./components/settings-nav.tsx";
 import { Button, PostForm } from "./components/form.tsx";
@@ -24,7 +25,6 @@ import { gzip } from "node:zlib";
 import htmxScript from "htmx.org/dist/htmx.min.js" with { type: "text" };
 import uplotScript from "uplot/dist/uPlot.iife.min.js" with { type: "text" };
 import uplotStyle from "uplot/dist/uPlot.min.css" with { type: "text" };
-import { sha256 } from "../foundation/base/secrets.ts";
 import { takesGzip } from "../foundation/http/response.ts";
 import appScript from "./assets/app.js" with { type: "text" };
 import favicon from "./assets/favicon.svg" with { type: "text" };
@@ -33,9 +33,7 @@ import manualStyle from "./assets/manual.css" with { type: "text" };
 import manualIndex from "./assets/manual-index.txt" with { type: "text" };
 import shareImage from "./assets/share.png" with { type: "file" };
 import style from "./assets/style.css" with { type: "text" };
-import type { Logo } from "./logo.ts";
-
-const HASH_CHARACTERS = 12;
+import { hashedPath, type Logo } from "./logo.ts";
 
 interface Asset {
   readonly content: string | Uint8Array<ArrayBuffer>;
@@ -51,6 +49,7 @@ const ASSETS: Readonly<Record<string, Asset>> = {
   "manual.css": { content: manualStyle, type: "text/css" },
   "manual.js": { content: manualScript, type: "text/javascript" },
   "manual-index.json": { content: manualIndex, type: "application/json" },
+  [ICONS_NAME]: { content: ICONS, type: "image/svg+xml" },
   "favicon.svg": { content: favicon, type: "image/svg+xml" },
   "share.png": { content: new Uint8Array(readFileSync(shareImage)), type: "image/png" },
 };
@@ -66,12 +65,8 @@ export type AssetName =
   | "favicon.svg"
   | "share.png";
 
-/** `style.css` → `/assets/<hash>-style.css`: the name changes with the content, so that browsers may keep it. */
 const PATHS: ReadonlyMap<string, string> = new Map(
-  Object.entries(ASSETS).map(([name, { content }]) => [
-    name,
-    `/assets/${sha256(content).slice(0, HASH_CHARACTERS)}-${name}`,
-  ]),
+  Object.entries(ASSETS).map(([name, { content }]) => [name, hashedPath(name, content)]),
 );
 
 export const assetPath = (name: AssetName): string => PATHS.get(name) ?? "";

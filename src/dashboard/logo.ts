@@ -15,8 +15,13 @@ export interface Brand {
   readonly logo: Logo | null;
 }
 
-const LOGO_BYTES_MAX = 100_000;
 const HASH_CHARACTERS = 12;
+
+/** `style.css` → `/assets/<hash>-style.css`: the name changes with the content, so that browsers may keep it. */
+export const hashedPath = (name: string, content: string | Uint8Array): string =>
+  `/assets/${sha256(content).slice(0, HASH_CHARACTERS)}-${name}`;
+
+const LOGO_BYTES_MAX = 100_000;
 /** Before the root element there may be a declaration, comments and a DOCTYPE. */
 const PROLOGUE_CHARACTERS_MAX = 4_000;
 const PNG_SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
@@ -40,8 +45,7 @@ export const readLogo = async (path: string): Promise<Result<Logo, string>> => {
   if (read === null) return err("is not a file that can be read");
   const type = typeOf(read);
   if (type === null) return err("is neither an SVG nor a PNG picture");
-  const name = `${sha256(read).slice(0, HASH_CHARACTERS)}-logo.${type === "image/png" ? "png" : "svg"}`;
-  return ok({ path: `/assets/${name}`, bytes: read, type });
+  return ok({ path: hashedPath(`logo.${type === "image/png" ? "png" : "svg"}`, read), bytes: read, type });
 };
 
 /** A picture of somebody else: a browser that opens it by itself runs no script of it and loads nothing. */

@@ -8,10 +8,10 @@ import { parseSync } from "oxc-parser";
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 24_004,
-  blocklist: 60_962,
+  blocklist: 61_123,
   bulk: 53_401,
   cli: 49_512,
-  dashboard: 161_578,
+  dashboard: 161_682,
   dmarc: 218_561,
   doctor: 12_916,
   foundation: 95_611,
@@ -20,7 +20,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   service: 39_534,
   verify: 52_936,
 };
-const FILES_MAX = 674;
+const FILES_MAX = 675;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

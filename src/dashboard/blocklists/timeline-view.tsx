@@ -1,7 +1,8 @@
 import { DAY_MS } from "../../foundation/base/days.ts";
 import { LIST_STATES, type ListSpan, type ListTimeline, TIMELINE_DAYS } from "../../blocklist/target-history.ts";
 import { countText, durationText, Time } from "../components/figures.tsx";
-import { Badge, Icon, type IconName, Link } from "../components/inline.tsx";
+import { Icon, type IconName } from "../components/icon.tsx";
+import { Badge, Link } from "../components/inline.tsx";
 import { Panel } from "../components/panel.tsx";
 import { usePage } from "../visit.ts";
 

@@ -1,4 +1,4 @@
-import { Icon } from "./inline.tsx";
+import { Icon } from "./icon.tsx";
 
 const CHARACTERS_MAX = 40;
 const END_CHARACTERS = 16;

@@ -3,7 +3,8 @@ import { useContext } from "preact/hooks";
 import { FormContext, uploadPath, useField, usePage, CSRF_FIELD } from "../visit.ts";
 import { manualHint } from "../../foundation/base/manual-hint.ts";
 import { NO_MAIL_PROBLEM } from "../../foundation/mail/recipients.ts";
-import { HelpText, Icon, type IconName } from "./inline.tsx";
+import { Icon, type IconName } from "./icon.tsx";
+import { HelpText } from "./inline.tsx";
 
 interface FormProps {
   /** A path of the dashboard without the prefix of test mode. */

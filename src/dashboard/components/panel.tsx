@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
-import { Link, type Kind, Badge, Icon } from "./inline.tsx";
+import { Icon } from "./icon.tsx";
+import { Link, type Kind, Badge } from "./inline.tsx";
 import { usePage } from "../visit.ts";
 
 interface PageHeadProps {

@@ -1,6 +1,6 @@
 import { usePage } from "../visit.ts";
 import { Time } from "./figures.tsx";
-import { Icon } from "./inline.tsx";
+import { Icon } from "./icon.tsx";
 import { Row, Rows } from "./panel.tsx";
 
 /** Prints the page, where scripts run. Without them the browser's own menu does. */

@@ -1,6 +1,7 @@
 import { usePage } from "../visit.ts";
 import { PostForm } from "./form.tsx";
-import { Icon, type IconName, Link } from "./inline.tsx";
+import { Icon, type IconName } from "./icon.tsx";
+import { Link } from "./inline.tsx";
 
 /** Something that the menu of a row does: it sends a form, or leads to a page. Paths are without the prefix of test mode. */
 export type RowAct = { readonly text: string; readonly icon: IconName } & (

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from "preact";
 import { sumBy } from "../../foundation/base/sums.ts";
 import { usePage } from "../visit.ts";
-import { withParameters, Icon } from "./inline.tsx";
+import { Icon } from "./icon.tsx";
+import { withParameters } from "./inline.tsx";
 import { RowMenu, type RowMenuProps } from "./row-menu.tsx";
 
 export interface Column {

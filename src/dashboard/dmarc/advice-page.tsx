@@ -11,7 +11,8 @@ import {
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import type { Publication } from "../../dmarc/records/domains/publication.ts";
 import { splitStrings } from "../../dmarc/records/record/record.ts";
-import { ButtonLink, Link, Icon, Badge, type Kind } from "../components/inline.tsx";
+import { Icon } from "../components/icon.tsx";
+import { ButtonLink, Link, Badge, type Kind } from "../components/inline.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
 import { Time, Num } from "../components/figures.tsx";

@@ -12,7 +12,8 @@ import { createPersonalDataPages, type PersonalDataUseCases } from "./personal-d
 import { createSenderPages, type SenderUseCases } from "./sender.tsx";
 import { createServicePages, type ServiceUseCases } from "./service.tsx";
 import { createSuppressionPages, type SuppressionUseCases } from "./suppressions.tsx";
-import { ButtonLink, Link, Icon } from "../components/inline.tsx";
+import { Icon } from "../components/icon.tsx";
+import { ButtonLink, Link } from "../components/inline.tsx";
 import { PageHead, Panel } from "../components/panel.tsx";
 import { useSettings } from "../components/settings-nav.tsx";
 

@@ -1,7 +1,8 @@
 import { isIP } from "node:net";
 import type { ComponentChildren } from "preact";
 import type { DomainEvidence, Evidence, ProbeFinding, ReplyEvidence, SessionEvidence } from "../../verify/evidence.ts";
-import { Icon, KIND_ICONS, type Kind } from "../components/inline.tsx";
+import { Icon } from "../components/icon.tsx";
+import { KIND_ICONS, type Kind } from "../components/inline.tsx";
 import { Panel } from "../components/panel.tsx";
 import { durationText } from "../components/figures.tsx";
 import { Transcripts } from "./transcript.tsx";

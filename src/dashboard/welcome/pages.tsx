@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { Doctor } from "../../doctor/doctor.ts";
 import { Button, PostForm } from "../components/form.tsx";
-import { ButtonLink, HelpText, Icon, Badge } from "../components/inline.tsx";
+import { Icon } from "../components/icon.tsx";
+import { ButtonLink, HelpText, Badge } from "../components/inline.tsx";
 import { countText, Ring } from "../components/figures.tsx";
 import { Live, PageHead, Panel } from "../components/panel.tsx";
 import { type FirstStep, type FirstSteps, STEP_IDS } from "../first-steps.ts";
