@@ -92,14 +92,11 @@ export class HistoryStore {
     );
   }
 
-  /** How many pass, counted up to `max`. */
+  /** How many are in the lanes of the filters, counted up to `max`: an index alone answers it. */
   count(owner: HistoryOwner, filters: LaneFilters, max: number): number {
     return lanesOf(owner, filters).reduce((sum, lane) => {
       if (sum >= max) return sum;
-      const found = this.db.orm
-        .select({ id: table.id })
-        .from(table)
-        .where(and(lane, matching(filters)));
+      const found = this.db.orm.select({ id: table.id }).from(table).where(lane);
       const [counted] = this.db.orm
         .select({ rows: count() })
         .from(found.limit(max - sum).as("found"))

@@ -242,6 +242,7 @@ describe("the number of verifications", () => {
     ["by reason", { subStatus: "mailbox_full" }, 1],
     ["by key", { keyId: "user:u" }, 1],
     ["pending", { status: "pending" }, 1],
+    ["is not counted of all that ended", { status: "completed" }, null],
     ["is not counted with a text", { text: "x" }, null],
     ["is not counted with a day", { fromMs: 1_000 }, null],
     ["is not counted with two filters", { verdict: "deliverable", subStatus: "mailbox_full" }, null],

@@ -83,12 +83,12 @@ export class History {
     return this.store.beginning(owner, text.toLowerCase(), limit);
   }
 
-  /** How many pass, counted up to `max`; null where counting would look at rows that do not: with a text, a day, or two filters. */
+  /** How many pass, counted up to `max`; null where no index has just these: with a text, a day, two filters, or all that ended. */
   count(owner: HistoryOwner, filters: HistoryFilters, max: number): number | null {
     const { text, fromMs, beforeMs, ...others } = filters;
     const isFiltered = (text ?? fromMs ?? beforeMs) !== undefined;
     const given = Object.values(others).filter((value) => value !== undefined);
-    return isFiltered || given.length > 1 ? null : this.store.count(owner, filters, max);
+    return isFiltered || given.length > 1 || others.status === "completed" ? null : this.store.count(owner, filters, max);
   }
 
   /** Everything that passes the filters as CSV, the newest first. Formulas are defused. */
