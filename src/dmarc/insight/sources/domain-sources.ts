@@ -101,6 +101,8 @@ export class DomainSources {
   readonly #addresses: ReadonlyMap<string, SourceAddress>;
   readonly #identities: SourceIdentities;
   readonly #ranges = new Map<string, RangeSources>();
+  /** By the range and the user's classifications, which may change while they are used. */
+  readonly #keyed = new Map<string, readonly KeyedSource[]>();
 
   constructor(
     private readonly rollups: RollupStore,
@@ -200,13 +202,14 @@ export class DomainSources {
 
   /** The stored sources with the keys that they have in the range. */
   keyed(range: DayRange): readonly KeyedSource[] {
-    const { identified, ...context } = entryOf(this.#ranges, `${range.fromDay}-${range.toDay}`, () =>
-      this.#read(range),
-    );
     const { userClassifications } = this.#userContext();
-    const rules = this.domain.sourceRules;
-    const [addresses, identities] = [this.#addresses, this.#identities];
-    return assignKeys(identified, { ...context, addresses, identities, rules, userClassifications });
+    const name = `${range.fromDay}-${range.toDay}`;
+    return entryOf(this.#keyed, `${name} ${JSON.stringify([...userClassifications.values()])}`, () => {
+      const { identified, ...context } = entryOf(this.#ranges, name, () => this.#read(range));
+      const rules = this.domain.sourceRules;
+      const [addresses, identities] = [this.#addresses, this.#identities];
+      return assignKeys(identified, { ...context, addresses, identities, rules, userClassifications });
+    });
   }
 
   /** Some stored sources of one key, as a source with a name of its own; undefined for none. */
