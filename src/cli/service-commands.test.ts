@@ -157,7 +157,7 @@ describe("notifications", () => {
     const kindsOf = async (...args: Parameters<typeof change>) =>
       ((await change(...args)).json.stopped as Array<{ kind: string }>).map(({ kind }) => kind);
     expect(await kindsOf("stop", "ops@example.com", "--kind", "dmarc_digest")).toEqual(["dmarc_digest"]);
-    expect(await kindsOf("stop", "OPS@example.com")).toHaveLength(4);
+    expect(await kindsOf("stop", "OPS@example.com")).toHaveLength(5);
     expect((await run(["notifications", "show"])).out.replace(/\s+/g, " ")).toContain("alerts to ops@example.com");
     expect(await kindsOf("resume", "ops@example.com")).toEqual([]);
     expect(await change("stop", "nobody")).toMatchObject({ status: 2 });

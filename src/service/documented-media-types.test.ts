@@ -15,7 +15,12 @@ const documentSchema = z.object({
 const NEGOTIATED = ["application/json", "text/csv", "application/x-ndjson"];
 
 /** Nothing of these kinds exists in the account: their 404 is not what is tested. */
-const ABSENT = ["/v1/dmarc/domains/{id}/failure-reports/{reportId}", "/v1/blacklist/targets/{id}/members"];
+const ABSENT = [
+  "/v1/dmarc/domains/{id}/failure-reports/{reportId}",
+  "/v1/blacklist/targets/{id}/members",
+  "/v1/bulk-verifications/{jobId}/comparison",
+  "/v1/bulk-verifications/{jobId}/comparison.csv",
+];
 
 /** The values of path parameters; operations of what does not exist are left out. */
 const pathOf = (account: FullAccount & { readonly reportId: string; readonly mail: string }, path: string): string => {

@@ -88,7 +88,9 @@ export class History {
     const { text, fromMs, beforeMs, ...others } = filters;
     const isFiltered = (text ?? fromMs ?? beforeMs) !== undefined;
     const given = Object.values(others).filter((value) => value !== undefined);
-    return isFiltered || given.length > 1 || others.status === "completed" ? null : this.store.count(owner, filters, max);
+    return isFiltered || given.length > 1 || others.status === "completed"
+      ? null
+      : this.store.count(owner, filters, max);
   }
 
   /** Everything that passes the filters as CSV, the newest first. Formulas are defused. */

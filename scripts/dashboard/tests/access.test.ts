@@ -140,6 +140,8 @@ describe("a member", () => {
   test("cannot send a form that only owners see", async () => {
     const csrf = await tokenOf(member);
     const allowed = new Set((await crawl(member, 4)).forms.map(({ action }) => placeOf(action)));
+    // Everybody may hide first steps; whoever has none left sees no form for it.
+    allowed.add("/welcome/hide");
     const forms = seen.forms.filter(({ action }) => !allowed.has(placeOf(action)));
     expect(forms.length).toBeGreaterThan(4);
     const before = await stateOf(live);

@@ -3,7 +3,7 @@ import type { TargetRow } from "../../blocklist/store.ts";
 import { severityOfRank, type Catalogue } from "../../blocklist/lists/blocklist.ts";
 import { type Severity, SEVERITIES } from "../../foundation/base/severity.ts";
 import type { HealthState } from "../../blocklist/lists/list-client.ts";
-import { type IconName } from "../components/icon.tsx";
+import type { IconName } from "../components/icon.tsx";
 import { Badge, type Kind } from "../components/inline.tsx";
 import { z } from "zod";
 import { labelSchema } from "../../foundation/http/schema-fields.ts";

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { usePage } from "../visit.ts";
-import { type IconName } from "./icon.tsx";
+import type { IconName } from "./icon.tsx";
 import { Link } from "./inline.tsx";
 
 /** A page of the settings. The table of roles says who may open it. */

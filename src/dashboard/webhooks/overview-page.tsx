@@ -8,7 +8,7 @@ import {
 import { Mono } from "../components/copy.tsx";
 import { Empty, Columns, PageHead, Panel } from "../components/panel.tsx";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
-import { type IconName } from "../components/icon.tsx";
+import type { IconName } from "../components/icon.tsx";
 import { ButtonLink, Link, Badge, type Kind } from "../components/inline.tsx";
 import { Table } from "../components/table.tsx";
 import { Time, countText, Num, numberText } from "../components/figures.tsx";

@@ -206,8 +206,7 @@ export class DomainSources {
     const name = `${range.fromDay}-${range.toDay}`;
     return entryOf(this.#keyed, `${name} ${JSON.stringify([...userClassifications.values()])}`, () => {
       const { identified, ...context } = entryOf(this.#ranges, name, () => this.#read(range));
-      const rules = this.domain.sourceRules;
-      const [addresses, identities] = [this.#addresses, this.#identities];
+      const [rules, addresses, identities] = [this.domain.sourceRules, this.#addresses, this.#identities];
       return assignKeys(identified, { ...context, addresses, identities, rules, userClassifications });
     });
   }

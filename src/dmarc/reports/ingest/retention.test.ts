@@ -57,7 +57,12 @@ const addHappenings = (harness: IngestHarness, domain: number, atMs: number): vo
     const values = [newId(), domain, atMs, JSON.stringify([text])] as const;
     run("INSERT INTO dmarc_record_history VALUES (?, ?, 'spf', 'example.com', ?, NULL, ?)", ...values);
   }
-  run("INSERT OR REPLACE INTO dmarc_overviews VALUES (?, ?, 0, 0, 0, 0, 0, '{}')", domain, atMs);
+  const sums = "messages_7, aligned_7, messages_30, aligned_30, actionable_30";
+  run(
+    `INSERT OR REPLACE INTO dmarc_overviews (domain, computed_at_ms, ${sums}, body) VALUES (?, ?, 0, 0, 0, 0, 0, '{}')`,
+    domain,
+    atMs,
+  );
 };
 
 describe("old reports", () => {
@@ -176,13 +181,14 @@ test("ingestions, alerts and history expire after 400 days; what is pending or h
   expect(["dmarc_ingestions", "dmarc_raw", "dmarc_alerts", "dmarc_history"].map(harness.count)).toEqual([2, 2, 0, 0]);
 });
 
-/** What is known of addresses, how far the mailbox was read, and whom the account accepted. */
+/** What is known of addresses, how far the mailbox was read, and whom the account accepted; digests of tags. */
 const OF_NO_DOMAIN = new Set([
   "dmarc_accepted_reporters",
   "dmarc_reverse_names",
   "dmarc_as_names",
   "dmarc_mailboxes",
   "dmarc_mailbox_marks",
+  "dmarc_tag_digests",
 ]);
 
 describe("a deleted domain", () => {
