@@ -239,10 +239,8 @@ export class DomainSources {
   }
 
   #userContext() {
-    return {
-      userClassifications: this.rollups.userClassifications(this.domain.number),
-      addresses: this.#addresses,
-    };
+    const userClassifications = this.rollups.userClassifications(this.domain.number);
+    return { userClassifications, addresses: this.#addresses };
   }
 
   #read(range: DayRange) {
