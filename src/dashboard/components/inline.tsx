@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { usePage } from "../visit.ts";
+import { Day } from "./figures.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import { splitHints } from "../../foundation/base/manual-hint.ts";
 interface LinkProps {
@@ -32,11 +33,14 @@ export const OutsideLink = ({ href, children, class: name }: Pick<LinkProps, "hr
     <span class={name}>{children}</span>
   );
 
-/** A text in which the sections of the manual that it names are links. */
+/** A day by itself, not the beginning of a time. */
+const ISO_DAY = /(?<![\w-])(20\d\d-[01]\d-[0-3]\d)(?![\w-])/;
+
+/** A text of a use case in which the days stand as everywhere on pages, and the sections of the manual that it names are links. */
 export const HelpText = ({ text }: { readonly text: string }) => {
   const { hasManual } = usePage();
   return splitHints(text).map((piece, at) => {
-    if (at % 2 === 0) return piece;
+    if (at % 2 === 0) return piece.split(ISO_DAY).map((part, n) => (n % 2 === 0 ? part : <Day day={part} />));
     return hasManual ? <a href={`/docs/${piece}`}>the manual</a> : <code>{`postwarden help ${piece}`}</code>;
   });
 };

@@ -12,7 +12,7 @@ import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import type { Publication } from "../../dmarc/records/domains/publication.ts";
 import { splitStrings } from "../../dmarc/records/record/record.ts";
 import { Icon } from "../components/icon.tsx";
-import { ButtonLink, Link, Badge, type Kind } from "../components/inline.tsx";
+import { ButtonLink, Link, Badge, type Kind, HelpText } from "../components/inline.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
 import { Time, Num } from "../components/figures.tsx";
@@ -93,11 +93,15 @@ const Conclusion = ({ domain, advice, progress }: AdviceProps) => {
         ) : undefined
       }
     >
-      <p>{stepReason(advice)}</p>
+      <p>
+        <HelpText text={stepReason(advice)} />
+      </p>
       {next !== null && stepList(next).length > 0 && (
         <ol class="numbered">
           {stepList(next).map((text) => (
-            <li key={text}>{text}</li>
+            <li key={text}>
+              <HelpText text={text} />
+            </li>
           ))}
         </ol>
       )}
@@ -157,7 +161,9 @@ const Requirements = ({ advice: { requirements, stage } }: AdviceProps) => (
               <b>{requirementTitle(requirement)}</b>{" "}
               <span class="soft num-list">{requirementFigures(requirement)}</span>
               {(!requirement.met || typeof requirement.expected === "string") && (
-                <p class="soft small">{requirement.message}</p>
+                <p class="soft small">
+                  <HelpText text={requirement.message} />
+                </p>
               )}
             </div>
           </li>
@@ -221,7 +227,9 @@ const Side = ({ advice: { notes, unauthenticated_percent: left } }: AdviceProps)
     {notes.length === 0 && (left ?? 0) === 0 && <p class="soft">Nothing.</p>}
     <ul class="notes">
       {notes.map((note) => (
-        <li key={`${note.code} ${note.message}`}>{note.message}</li>
+        <li key={`${note.code} ${note.message}`}>
+          <HelpText text={note.message} />
+        </li>
       ))}
     </ul>
   </Panel>

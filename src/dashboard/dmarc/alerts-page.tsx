@@ -6,7 +6,7 @@ import { type DmarcAlertRow, isRuleOn } from "../../dmarc/records/domains/alert-
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { Empty, Panel } from "../components/panel.tsx";
 import { Button, PostForm } from "../components/form.tsx";
-import { ButtonLink, Badge } from "../components/inline.tsx";
+import { ButtonLink, Badge, HelpText } from "../components/inline.tsx";
 import { Pager, rowsParameter } from "../components/pager.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/figures.tsx";
@@ -90,7 +90,7 @@ const AlertList = ({ alerts }: { readonly alerts: readonly DmarcAlertRow[] }) =>
             <Time atMs={atMs} style="full" />
           </span>,
           <span class="nowrap">{wordsOf(rule)}</span>,
-          capitalized(readAlertBody(body).summary),
+          <HelpText text={capitalized(readAlertBody(body).summary)} />,
           acknowledgedAtMs === null ? <span class="soft">–</span> : <Time atMs={acknowledgedAtMs} />,
         ],
       }))}

@@ -11,7 +11,7 @@ import { readLastCheck, readState } from "../../dmarc/records/domains/domain-sta
 import { Sparkline } from "../components/chart.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
-import { ButtonLink, DownloadLink, Link, Badge } from "../components/inline.tsx";
+import { ButtonLink, DownloadLink, Link, Badge, HelpText } from "../components/inline.tsx";
 import { Pager } from "../components/pager.tsx";
 import { type Column, Table, type TableRow } from "../components/table.tsx";
 import { Time, countText, numberText, Percent } from "../components/figures.tsx";
@@ -279,7 +279,11 @@ const StatusCell = ({ row, status, attention }: DomainListItem) => {
       <Badge kind={status === "active" && worst !== undefined ? worst.severity : kind}>
         {status === "active" && worst !== undefined ? worst.label : text}
       </Badge>
-      {status === "active" && worst !== undefined && <span class="second reason">{worst.title}</span>}
+      {status === "active" && worst !== undefined && (
+        <span class="second reason">
+          <HelpText text={worst.title} />
+        </span>
+      )}
       {status === "action_required" && failed !== undefined && <span class="second reason">{failed.message}</span>}
       {status === "silent" && row.lastReportAtMs !== null && (
         <span class="second">

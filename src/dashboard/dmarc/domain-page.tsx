@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Link, ButtonLink, Badge } from "../components/inline.tsx";
+import { Link, ButtonLink, Badge, HelpText } from "../components/inline.tsx";
 import { Empty, Panel, Callout } from "../components/panel.tsx";
 import { countText, numberText, Percent, Time } from "../components/figures.tsx";
 import { formAction, page, type PageRoute } from "../page.ts";
@@ -255,7 +255,9 @@ export const OpenAlerts = ({
             <div>
               <Badge kind={alert.severity}>{alert.label}</Badge>
             </div>
-            <h3>{alert.title}</h3>
+            <h3>
+              <HelpText text={alert.title} />
+            </h3>
             <div class="actions">
               <ButtonLink href={alert.action.path}>{alert.action.text}</ButtonLink>
               <PostForm action={`/dmarc/${id}/alerts/${alert.id}/acknowledge`}>
@@ -266,7 +268,7 @@ export const OpenAlerts = ({
               </PostForm>
             </div>
             <p class="detail">
-              {alert.detail}
+              <HelpText text={alert.detail} />
               {alert.sinceMs !== null && (
                 <>
                   {" "}

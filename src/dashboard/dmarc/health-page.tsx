@@ -7,7 +7,7 @@ import {
   type DomainHealth,
   type HealthSection,
 } from "../../dmarc/insight/health/health-schema.ts";
-import { Badge, type Kind } from "../components/inline.tsx";
+import { Badge, type Kind, HelpText } from "../components/inline.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Callout, Panel } from "../components/panel.tsx";
@@ -150,7 +150,9 @@ const Finding = ({ code, severity, message, observed, fix, record }: HealthFindi
     <li>
       <Badge kind={kind}>{word}</Badge>
       <div class="finding">
-        <b>{message}</b>
+        <b>
+          <HelpText text={message} />
+        </b>
         <p class="small">
           <span class="soft">Why it matters:</span> {findingReason(code)}
         </p>

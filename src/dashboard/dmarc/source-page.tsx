@@ -5,7 +5,7 @@ import type { SourcePage } from "../../dmarc/alerts/overview/dmarc-reading.ts";
 import type { RecordPage } from "../../dmarc/insight/queries/records.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { BarChart } from "../components/chart.tsx";
-import { ButtonLink, DownloadLink, OutsideLink } from "../components/inline.tsx";
+import { ButtonLink, DownloadLink, OutsideLink, HelpText } from "../components/inline.tsx";
 import { Day, countText, numberText, Percent, Time } from "../components/figures.tsx";
 import { Callout, Columns, Panel } from "../components/panel.tsx";
 import { page, type PageRoute } from "../page.ts";
@@ -156,7 +156,7 @@ const Linked = ({ text }: { readonly text: string }) => (
           {part}
         </OutsideLink>
       ) : (
-        part
+        <HelpText key={at} text={part} />
       ),
     )}
   </>

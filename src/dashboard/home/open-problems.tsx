@@ -83,7 +83,9 @@ const Items = ({ items }: Pick<OpenProblemsProps, "items">) => (
           <Badge kind={item.severity}>{item.label}</Badge>
         </span>
         <div class="prose">
-          <h3>{item.title}</h3>
+          <h3>
+            <HelpText text={item.title} />
+          </h3>
           <p class="soft">
             {item.sinceMs !== null && (
               <>

@@ -57,7 +57,7 @@ export interface LoggedProblem {
   readonly atMs: number;
   readonly level: "warn" | "error";
   readonly message: string;
-  /** The other fields with their values as texts, as the log wrote them: without secrets. */
+  /** The other fields with their values as texts, as the log wrote them: without secrets. Those that are null are left out. */
   readonly fields: ReadonlyArray<readonly [name: string, value: string]>;
 }
 
@@ -76,6 +76,7 @@ const fieldsOf = (rest: string): LoggedProblem["fields"] => {
   try {
     const fields: unknown = JSON.parse(`{${rest}`);
     return Object.entries(fields ?? {})
+      .filter(([, value]) => value !== null)
       .slice(0, FIELDS_MAX)
       .map(([name, value]) => [name, cutValue(value)] as const);
   } catch {
