@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { unzipped } from "../../testing/zip.ts";
-import { archiveEnd, directoryEntry, writeZip, type ZipEntry } from "./zip-writer.ts";
+import { writeZip, type ZipEntry } from "./zip-writer.ts";
 
 async function* entries(files: Readonly<Record<string, readonly string[]>>): AsyncGenerator<ZipEntry, void> {
   async function* pieces(texts: readonly string[]): AsyncGenerator<Uint8Array, void> {
@@ -32,26 +32,33 @@ test("the files have the time that was given, to two seconds", async () => {
   expect([(date >> 9) + 1980, (date >> 5) & 15, date & 31]).toEqual([2026, 11, 27]);
 });
 
-test("a file behind 4 GiB has its position in the extra field of ZIP64 (APPNOTE 4.5.3)", () => {
-  const far = { name: Buffer.from("a"), offset: 5 * 2 ** 30, crc: 1, packedBytes: 2, bytes: 3 };
-  const entry = directoryEntry(far, [0, 0]);
-  expect([entry.readUInt16LE(30), entry.readUInt32LE(42), entry.subarray(46, 47).toString()]).toEqual([
-    ...[12, 0xff_ff_ff_ff, "a"],
-  ]);
-  expect([entry.readUInt16LE(47), entry.readUInt16LE(49), entry.readBigUInt64LE(51)]).toEqual([1, 8, 5n * 2n ** 30n]);
-  expect(directoryEntry({ ...far, offset: 7 }, [0, 0]).length).toBe(47);
+test("a source that fails fails the archive, and the sources after it are not read", async () => {
+  const begun: string[] = [];
+  async function* failing(name: string): AsyncGenerator<Uint8Array, void> {
+    begun.push(name);
+    yield Buffer.from("begin");
+    throw new Error(`${name} broke`);
+  }
+  async function* given(): AsyncGenerator<ZipEntry, void> {
+    yield { name: "a", pieces: failing("a") };
+    yield { name: "b", pieces: failing("b") };
+  }
+  await expect(archive(given())).rejects.toThrow("a broke");
+  expect(begun).toEqual(["a"]);
 });
 
-test.each([
-  ["of more than 65,535 files", 65_540, { bytes: 100, offset: 200 }],
-  ["of more than 4 GiB", 3, { bytes: 100, offset: 5 * 2 ** 30 }],
-])("an archive %s ends with the records of ZIP64 (APPNOTE 4.3.14, 4.3.15)", (_, count, directory) => {
-  const end = archiveEnd(count, directory);
-  expect([end.readUInt32LE(0), end.readUInt32LE(56), end.readUInt32LE(76)]).toEqual([
-    ...[0x0606_4b50, 0x0706_4b50, 0x0605_4b50],
-  ]);
-  expect([end.readBigUInt64LE(4), end.readBigUInt64LE(32)]).toEqual([44n, BigInt(count)]);
-  expect([end.readBigUInt64LE(40), end.readBigUInt64LE(48)]).toEqual([100n, BigInt(directory.offset)]);
-  expect(end.readBigUInt64LE(64)).toBe(BigInt(directory.offset + 100));
-  expect(end.length).toBe(98);
+test("a reader that leaves ends the sources", async () => {
+  const ended = Promise.withResolvers<string>();
+  async function* endless(): AsyncGenerator<Uint8Array, void> {
+    try {
+      for (;;) yield crypto.getRandomValues(new Uint8Array(10_000));
+    } finally {
+      ended.resolve("ended");
+    }
+  }
+  async function* given(): AsyncGenerator<ZipEntry, void> {
+    yield { name: "endless", pieces: endless() };
+  }
+  for await (const piece of writeZip(given(), 0)) if (piece.length > 0) break;
+  expect(await ended.promise).toBe("ended");
 });
