@@ -73,7 +73,7 @@ describe("the URLs of an account", () => {
     expect(endpoints.attention(OWNER)).toEqual([]);
   });
 
-  test("of one host that fail are told apart by their paths", async () => {
+  test("of one host that fail are named with their paths", async () => {
     const urls = ["https://crm.example/one", "https://crm.example/two"];
     const { harness, endpoints } = harnessOf(Object.fromEntries(urls.map((url) => [url, { problem: "No." }])));
     const ids = urls.map((url, at) => harness.event(url, {}, { ...OWNER, subject: `target:${at}` }));

@@ -48,7 +48,7 @@ export interface StoredTlsReport {
   readonly policies: TlsReportBody["policies"];
 }
 
-/** A domain with those who are told about its alerts. */
+/** A domain with the recipients of its alerts. */
 type AudienceDomain = Pick<DomainRow, "number" | "accountId" | "mode" | "recipients" | "webhookUrl">;
 type StoredAlert = Pick<DmarcAlertRow, "id" | "body">;
 /** Alerts of other domains that are read for one review. */
