@@ -130,7 +130,9 @@ const probeFinding = z
         description:
           "The recipient of the domain that the mail host accepted from the same egress, so that a refusal such as `550 5.7.1 No such user` is about the mailbox, not about this service; null when none was needed or found.",
       }),
-    retryable: flagField("Whether a later attempt may get another reply: a temporary refusal."),
+    retryable: flagField(
+      "Whether a later attempt may get another reply: a temporary refusal of the recipient or, where that was accepted, of the random one.",
+    ),
     retry_hint_s: countOrNull("The wait that the server requested, in seconds; null when it requested none."),
     heard: flagField("Whether any mail host responded."),
   })

@@ -18,6 +18,19 @@ const EXISTS: ReadonlySet<ReplyReading> = new Set(["accepted", "mailbox_full"]);
 const isTemporaryRefusal = (reading: ReplyReading, code: number): boolean =>
   FOR_NOW.has(reading) || (code >= 400 && code < 500 && !EXISTS.has(reading));
 
+/** Readings of a temporary refusal that may be greylisting, whatever its words. */
+const MAYBE_GREYLISTED: ReadonlySet<ReplyReading> = new Set(["greylisted", "blocked", "temporary"]);
+/** An enhanced status code about an address (RFC 3463 §3.2): nobody has that name. */
+const ABOUT_THE_ADDRESS = "4.1.";
+
+/** Whether the random recipient may be accepted later: greylisting can let it pass after the submitted one. */
+const mayBeGreylisted = ({ reading, code, enhanced }: ReplyEvidence): boolean =>
+  code >= 400 &&
+  code < 500 &&
+  code !== 421 &&
+  MAYBE_GREYLISTED.has(reading) &&
+  !enhanced?.startsWith(ABOUT_THE_ADDRESS);
+
 const quote = ({ code, enhanced, text }: ReplyEvidence): string => {
   const line = [code, enhanced, text.replace(/\s+/g, " ").trim()]
     .filter((part) => part !== null && part !== "")
@@ -82,7 +95,13 @@ export const findingOfReplies = (
       return { ...findingOfReply(host, submitted, "mailbox_not_found"), catch_all: "yes" };
     const control = needsControl(submitted) ? (controlOf(replies) ?? earlier) : null;
     if (control !== null) return { ...findingOfReply(host, submitted, "mailbox_not_found"), positive_control: control };
-    return { ...findingOfReply(host, submitted, corrected(submitted)), catch_all: catchAllOf(submitted, random) };
+    const finding = {
+      ...findingOfReply(host, submitted, corrected(submitted)),
+      catch_all: catchAllOf(submitted, random),
+    };
+    return submitted.reading === "accepted" && random !== undefined && mayBeGreylisted(random)
+      ? { ...finding, retryable: true, retry_hint_s: random.retry_after_s }
+      : finding;
   }
   const sender = replies.find(({ stage, code }) => stage === "mail" && code >= 400);
   return sender === undefined ? null : findingOfReply(host, sender, corrected(sender));

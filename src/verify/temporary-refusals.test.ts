@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createMailNetworks } from "../testing/mail-network.ts";
-import type { SmtpStubScript } from "../testing/smtp-stub.ts";
+import { HANG_UP, type SmtpStubScript } from "../testing/smtp-stub.ts";
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
 import { pauseMsOf, planRetry } from "./verdict.ts";
 
@@ -96,6 +96,67 @@ describe("a 4xx is retried, whatever its words", () => {
     const script: SmtpStubScript = { rcpt: () => "550 5.7.1 Rejected by policy" };
     const { result, evidence } = await networkOf({ hosts: [{ name: "mx.x.example", script }] }).verifyWithRetries();
     expect([result.sub_status, evidence.retries.length]).toEqual(["smtp_blocked", 0]);
+  });
+});
+
+describe("where only the random recipient is refused for now", () => {
+  const isAda = (address: string) => address.startsWith("ada@");
+  /** Greylists each recipient until it was named `times` times; ada needs fewer. */
+  const greylisting = (times: { readonly ada: number; readonly random: number }, line: string): SmtpStubScript => {
+    const seen = new Map<string, number>();
+    return {
+      rcpt(address) {
+        const before = seen.get(address) ?? 0;
+        seen.set(address, before + 1);
+        return before < (isAda(address) ? times.ada : times.random) ? line : OK;
+      },
+    };
+  };
+  const verifyAt = (script: SmtpStubScript) =>
+    networkOf({ hosts: [{ name: "mx.x.example", script }], retryWaitsS: [60, 300, 900] }).verifyWithRetries();
+
+  test.each([
+    ["greylisting whose delay the submitted one passed first", "450 4.2.0 Greylisted", 1, 2, 2],
+    ["greylisting that knows the submitted one", "450 4.2.0 Greylisted", 0, 1, 1],
+    ["a policy, also when it is asked alone", "450 4.7.1 Rejected by local policy", 0, 2, 1],
+  ] as const)("%s, a catch-all is found after one more retry", async (_name, line, ada, random, retries) => {
+    const { result, evidence } = await verifyAt(greylisting({ ada, random }, line));
+    expect([result.verdict, result.sub_status, evidence.retries.length]).toEqual(["risky", "catch_all", retries]);
+    expect(evidence.retries.at(-1)?.reason).toBe("greylisted");
+  });
+
+  test("for good, the recipient is known after one more retry", async () => {
+    const { result, evidence } = await verifyAt(greylisting({ ada: 0, random: 99 }, "450 4.2.0 Greylisted"));
+    expect([result.sub_status, result.signals.catch_all]).toEqual(["mailbox_exists", "unknown"]);
+    expect(evidence.retries).toHaveLength(1);
+  });
+
+  test("because nobody has that name, nothing is retried", async () => {
+    const script = { rcpt: (address: string) => (isAda(address) ? OK : "450 4.1.1 User unknown") };
+    const { result, evidence } = await verifyAt(script);
+    expect([result.sub_status, evidence.retries.length]).toEqual(["mailbox_exists", 0]);
+  });
+
+  test.each([
+    ["fails", HANG_UP],
+    ["refuses everybody for now", "450 4.2.0 Greylisted"],
+  ])("and the retry %s, the acceptance still counts", async (_name, line) => {
+    const script: SmtpStubScript = {
+      rcpt: (address) => (isAda(address) ? OK : "450 4.2.0 Greylisted"),
+      banner: ({ id }) => (id === 0 ? "220 stub.example ESMTP" : line),
+    };
+    const { result } = await verifyAt(script);
+    expect(result.sub_status).toBe("mailbox_exists");
+  });
+
+  test("and the retry says that nobody has that name, that counts", async () => {
+    const seen: string[] = [];
+    const rcpt = (address: string) => {
+      seen.push(address);
+      if (seen.length <= 2) return isAda(address) ? OK : "450 4.2.0 Greylisted";
+      return "550 5.1.1 User unknown";
+    };
+    expect((await verifyAt({ rcpt })).result.sub_status).toBe("mailbox_not_found");
   });
 });
 

@@ -240,17 +240,22 @@ const INTERRUPTIONS: ReadonlySet<ProbeFinding["reading"]> = new Set([
   "protocol_error",
 ]);
 
+const isAcceptance = ({ reading }: ProbeFinding): boolean => reading === "accepted";
+
 const isTemporary = (finding: ProbeFinding): boolean =>
   finding.retryable && VERDICT_OF[subStatusOfFinding(finding)] === "risky";
 
 /**
- * What the evidence says about the mailbox: the finding of the latest attempt or, where that was cut short, the temporary
- * refusal of an earlier one. Null when no mail host was probed.
+ * What the evidence says about the mailbox: the finding of the latest attempt or, where that says nothing, an earlier
+ * acceptance; where it was cut short, the temporary refusal of an earlier one. Null when no mail host was probed.
  */
 export const latestFinding = ({ attempts }: Evidence): ProbeFinding | null => {
   const latest = attempts.at(-1)?.finding ?? null;
-  if (latest === null || !INTERRUPTIONS.has(latest.reading)) return latest;
-  return attempts.findLast(({ finding }) => isTemporary(finding))?.finding ?? latest;
+  if (latest === null) return null;
+  const findings = attempts.map(({ finding }) => finding);
+  const isCutShort = INTERRUPTIONS.has(latest.reading);
+  const accepted = isCutShort || isTemporary(latest) ? findings.findLast(isAcceptance) : undefined;
+  return accepted ?? (isCutShort ? findings.findLast(isTemporary) : undefined) ?? latest;
 };
 
 /** From evidence to verdict, sub_status, scores and signals (contract §4). Pure: the same evidence, the same verdict. */
@@ -343,8 +348,11 @@ const reasonToRetry = (evidence: Evidence, isOutage: boolean): { reason: string;
   const finding = latestFinding(evidence);
   if (finding?.retryable) {
     if (evidence.domain?.outcome !== "mail_hosts" || evidence.domain.unverifiable_provider !== null) return null;
+    const firstAccepted = evidence.attempts.findIndex((attempt) => isAcceptance(attempt.finding));
+    // For the random recipient, one retry is enough.
+    if (firstAccepted !== -1 && firstAccepted < evidence.attempts.length - 1) return null;
     if (finding.retry_hint_s === null && wasRetriedOnce(evidence)) return null;
-    return { reason: finding.reading, hintS: finding.retry_hint_s };
+    return { reason: isAcceptance(finding) ? "greylisted" : finding.reading, hintS: finding.retry_hint_s };
   }
   if (channel === "dns") return { reason: "dns_error", hintS: null };
   if (channel === "dns_sockets" || channel === "egress") return { reason: "local_failure", hintS: null };
