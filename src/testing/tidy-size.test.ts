@@ -7,7 +7,7 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 24_004,
+  accounts: 24_666,
   blocklist: 61_123,
   bulk: 53_401,
   cli: 49_512,
@@ -18,7 +18,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   "main.ts": 133,
   notifications: 24_455,
   service: 39_534,
-  verify: 53_147,
+  verify: 53_586,
 };
 const FILES_MAX = 675;
 

@@ -101,22 +101,32 @@ interface Process {
   readonly runner: Runner;
 }
 
+/** Each item is committed alone. */
+const commitsBy =
+  (commit: Db["commit"]): Db["commitsOf"] =>
+  (work) =>
+  async (item) => {
+    const [value] = await commit((tx) => work(tx, [item]));
+    if (value === undefined) throw new Error("the item came to nothing");
+    return value;
+  };
+
 const startProcess = (
   { db, ...runtime }: Runtime,
   { store, live }: { readonly store: VerificationStore; readonly live: Ledger },
   { runningMax, commit, ...options }: ProcessOptions,
 ): Process => {
-  const onDatabase = { ...runtime, db: commit === undefined ? db : { ...db, commit } };
+  const onDatabase = { ...runtime, db: commit === undefined ? db : { ...db, commit, commitsOf: commitsBy(commit) } };
   const { clock } = runtime;
   const credits = { live, test: FREE_OF_CHARGE };
+  const idempotency = new IdempotencyStore(onDatabase);
   const deps = {
     store,
     engines: { live: engineOf(clock, options), test: new VerificationEngine(TEST_PLATFORM, clock) },
     credits,
-    writer: new VerificationWriter(onDatabase, { store, credits }),
+    writer: new VerificationWriter(onDatabase, { store, credits, idempotency }),
   };
   const runner = new Runner(onDatabase, { ...deps, ...(runningMax === undefined ? {} : { runningMax }) });
-  const idempotency = new IdempotencyStore(onDatabase);
   return { runner, checks: new Checks(onDatabase, { ...deps, runner, idempotency }) };
 };
 

@@ -40,7 +40,7 @@ export class Checks {
     private readonly runtime: Pick<Runtime, "db" | "clock">,
     private readonly deps: ChecksDeps,
   ) {
-    this.#unstored = new UnstoredVerifications(runtime, deps);
+    this.#unstored = new UnstoredVerifications(deps);
   }
 
   /**

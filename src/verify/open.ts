@@ -99,9 +99,10 @@ export class VerifySlice {
   ) {
     const store = new VerificationStore(runtime.db);
     this.idempotency = new IdempotencyStore(runtime);
-    const writer = new VerificationWriter(runtime, { store, credits: deps.credits });
+    const { idempotency } = this;
+    const writer = new VerificationWriter(runtime, { store, credits: deps.credits, idempotency });
     this.runner = new Runner(runtime, { store, writer, ...deps });
-    this.checks = new Checks(runtime, { store, writer, idempotency: this.idempotency, runner: this.runner, ...deps });
+    this.checks = new Checks(runtime, { store, writer, idempotency, runner: this.runner, ...deps });
     this.history = new History(new HistoryStore(runtime.db), new UsageStore(runtime.db));
   }
 }

@@ -9,7 +9,6 @@ import type { VerificationOutcome, UnstoredVerification, VerificationWriter } fr
 import { isDatabaseState } from "../foundation/base/errors.ts";
 import type { ByMode } from "../foundation/base/secrets.ts";
 import { RepeatedError } from "../foundation/base/log.ts";
-import type { Tx } from "../foundation/db/open.ts";
 import type { AttemptedVerification, VerificationEngine } from "./engine.ts";
 import { INTERNAL_ERROR } from "./result.ts";
 
@@ -277,12 +276,12 @@ export class VerificationAttempts {
 
   /** Ends a verification that repeatedly met a bug: `internal_error`, without evidence; its credit is released. */
   async giveUp(row: VerificationRow): Promise<null> {
-    await this.#persist(row.id, (tx) => {
+    await this.#persist(row.id, () => {
       const nowMs = this.runtime.clock.nowMs();
       const { email, normalizedEmail: normalized_email, attempts } = row;
       const result = { email, normalized_email, ...INTERNAL_ERROR, verified_at: isoTime(nowMs) };
       const ended = { result, evidence: null, chargeable: false, attempts, endedMs: nowMs };
-      this.deps.writer.update(tx, row, ended);
+      return this.deps.writer.update(row, ended);
     });
     return null;
   }
@@ -311,7 +310,7 @@ export class VerificationAttempts {
   ): Promise<number | null> {
     const outcome = this.#outcomeOf(attempted);
     const isStored = unstored !== null && (await unstored.store(outcome));
-    if (!isStored) await this.#persist(row.id, (tx) => this.deps.writer.update(tx, row, outcome));
+    if (!isStored) await this.#persist(row.id, () => this.deps.writer.update(row, outcome));
     return "dueAtMs" in outcome ? outcome.dueAtMs : null;
   }
 
@@ -323,15 +322,14 @@ export class VerificationAttempts {
   }
 
   /** Repeats the write until it succeeds: a result is not lost because the disk is full for a while. */
-  async #persist(id: string, write: (tx: Tx) => void): Promise<void> {
-    const { db, clock } = this.runtime;
+  async #persist(id: string, write: () => Promise<void>): Promise<void> {
     for (;;) {
       try {
-        return await db.commit(write);
+        return await write();
       } catch (error) {
         if (this.deps.isStopping() || !isDatabaseState(error)) throw error;
         this.#writeFailures.log({ id, error });
-        await wait(clock, WRITE_AGAIN_MS);
+        await wait(this.runtime.clock, WRITE_AGAIN_MS);
       }
     }
   }

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { type Db, openDb } from "../foundation/db/open.ts";
 import { evidenceWith, findingWith } from "../testing/evidence.ts";
-import { VerificationStore, type VerificationRow } from "./store.ts";
+import { packEvidence, VerificationStore, type VerificationRow } from "./store.ts";
 
 const opened: Db[] = [];
 afterEach(() => {
@@ -109,7 +109,7 @@ test("the latest evidence stands", () => {
   const id = insert(1);
   expect(store.findEvidence(id)).toBeUndefined();
   const [one, two] = [evidenceWith(), evidenceWith({ findings: [findingWith()] })];
-  for (const evidence of [one, two]) db.transact((tx) => store.saveEvidence(tx, id, evidence));
+  for (const evidence of [one, two]) db.transact((tx) => store.saveEvidence(tx, [id, packEvidence(evidence)]));
   expect(store.findEvidence(id)).toEqual(two);
 });
 
@@ -124,7 +124,7 @@ test("evidence that an older version stored as JSON is read", () => {
 test("a verification is removed with its evidence unless it is pending", () => {
   const { db, store, insert, end } = storeOf();
   const [ended, pending] = [insert(1), insert(2)];
-  for (const id of [ended, pending]) db.transact((tx) => store.saveEvidence(tx, id, evidenceWith()));
+  for (const id of [ended, pending]) db.transact((tx) => store.saveEvidence(tx, [id, packEvidence(evidenceWith())]));
   end(ended);
   expect(db.transact((tx) => [ended, pending].map((id) => store.remove(tx, id)))).toEqual([true, false]);
   expect([ended, pending].map((id) => [store.find(id)?.id, store.findEvidence(id)])).toEqual([

@@ -10,7 +10,7 @@ import { type Evidence, evidenceSchema } from "./evidence.ts";
 import type { SubStatus, Verdict } from "./result.ts";
 import { deflateRawSync, inflateRawSync, zstdDecompressSync } from "node:zlib";
 import type { Database as Sqlite } from "bun:sqlite";
-import { statements } from "../foundation/db/statements.ts";
+import { prepareRowInsert, statements } from "../foundation/db/statements.ts";
 
 /** A verification as it is stored. `result` is the result object as JSON text, null while pending. */
 export type VerificationRow = Readonly<typeof verifications.$inferSelect>;
@@ -32,11 +32,10 @@ const isPending = sql`status = 'pending'`;
 /** Prepared for what every verification needs: drizzle's mapping of rows costs several times as much as SQLite. */
 const prepareAll = ({ sqlite }: Db) =>
   statements({
-    insert: () =>
-      sqlite.prepare<unknown, Array<string | number | null>>(
-        `INSERT INTO verifications (${columns.map(([, { name }]) => name).join(", ")})
-      VALUES (${columns.map(() => "?").join(", ")})`,
-      ),
+    insert: () => {
+      const names = columns.map(([, { name }]) => name).join(", ");
+      return prepareRowInsert({ sqlite }, { into: `verifications (${names})`, columns: columns.length });
+    },
     find: () => sqlite.prepare<VerificationRow, [string]>(`SELECT ${ROW} FROM verifications WHERE id = ?`),
     findPending: () =>
       sqlite.prepare<VerificationRow, [string, KeyMode, string]>(
@@ -53,9 +52,13 @@ const prepareAll = ({ sqlite }: Db) =>
         "UPDATE verifications SET due_at_ms = ?, attempts = ? WHERE id = ? AND status = 'pending'",
       ),
     saveEvidence: () =>
-      sqlite.prepare<unknown, [string, Uint8Array]>(
-        `INSERT INTO verification_evidence (verification_id, body) VALUES (?, ?)
-      ON CONFLICT (verification_id) DO UPDATE SET body = excluded.body`,
+      prepareRowInsert(
+        { sqlite },
+        {
+          into: "verification_evidence (verification_id, body)",
+          columns: 2,
+          ending: "ON CONFLICT (verification_id) DO UPDATE SET body = excluded.body",
+        },
       ),
     findEvidence: () =>
       sqlite.prepare<{ body: Uint8Array | string }, [string]>(
@@ -74,8 +77,8 @@ export class VerificationStore {
     this.#statements = prepareAll(db);
   }
 
-  insert(_tx: Tx, row: VerificationRow): void {
-    this.#statements.insert.run(...columns.map(([property]) => row[property]));
+  insert(_tx: Tx, ...rows: readonly VerificationRow[]): void {
+    this.#statements.insert(rows.map((row) => columns.map(([property]) => row[property])));
   }
 
   find(id: string): VerificationRow | undefined {
@@ -97,8 +100,9 @@ export class VerificationStore {
     return this.#statements.postpone.run(dueAtMs, attempts, id).changes > 0;
   }
 
-  saveEvidence(_tx: Tx, id: string, evidence: Evidence): void {
-    this.#statements.saveEvidence.run(id, packEvidence(evidence));
+  /** Stores evidence as `packEvidence` returned it, each with the id of its verification; it replaces what was stored before. */
+  saveEvidence(_tx: Tx, ...packed: ReadonlyArray<readonly [id: string, body: Uint8Array]>): void {
+    this.#statements.saveEvidence(packed);
   }
 
   /** The evidence collected so far; undefined without any, or when it has expired. */

@@ -4,10 +4,10 @@ import type { ByMode } from "../foundation/base/secrets.ts";
 import { insufficientCredits, type CreditHolds, type TooFewCredits } from "../accounts/billing/store.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
-import { UsageStore } from "../accounts/usage/usage-store.ts";
+import { type UsageEntry, UsageStore } from "../accounts/usage/usage-store.ts";
 import type { Evidence } from "./evidence.ts";
 import type { VerificationResult } from "./result.ts";
-import type { Completion, VerificationRow, VerificationStore } from "./store.ts";
+import { type Completion, packEvidence, type VerificationRow, type VerificationStore } from "./store.ts";
 import { idempotencyKeyReused, type IdempotencyStore, type IdempotentRequest } from "../foundation/db/idempotency.ts";
 import { orRefusal } from "../foundation/db/group-commit.ts";
 
@@ -26,60 +26,158 @@ export interface EndedVerification {
 /** What an attempt came to: a result, or the time of the next attempt. */
 export type VerificationOutcome = EndedVerification | { readonly evidence: Evidence; readonly dueAtMs: number };
 
-/** Stores single verifications: pending, or with their result, its evidence, its credit and the usage that it counts as. */
-export class VerificationWriter {
-  readonly #usage: UsageStore;
+/** A verification to store, with what an attempt at it came to. */
+type VerificationWrite =
+  | {
+      readonly kind: "insert";
+      readonly row: VerificationRow;
+      /** Null while that is not known. */
+      readonly outcome: VerificationOutcome | null;
+      readonly request: IdempotentRequest | null;
+      readonly packed: Uint8Array | null;
+    }
+  | {
+      readonly kind: "update";
+      readonly row: VerificationRow;
+      readonly outcome: VerificationOutcome;
+      readonly packed: Uint8Array | null;
+    };
 
-  constructor(
-    private readonly runtime: Pick<Runtime, "db" | "clock">,
-    private readonly deps: { readonly store: VerificationStore; readonly credits: ByMode<CreditHolds> },
-  ) {
-    this.#usage = new UsageStore(runtime.db);
+interface WriterDeps {
+  readonly store: VerificationStore;
+  readonly credits: ByMode<CreditHolds>;
+  readonly idempotency: IdempotencyStore;
+}
+
+/**
+ * Stores single verifications: pending, or with their result, its evidence, its credit and the usage that it counts as. Those
+ * that one transaction stores share its statements.
+ */
+export class VerificationWriter {
+  readonly #commit: (write: VerificationWrite) => Promise<VerificationRow | AppError>;
+
+  constructor(runtime: Pick<Runtime, "db" | "clock">, deps: WriterDeps) {
+    const usage = new UsageStore(runtime.db);
+    this.#commit = runtime.db.commitsOf((tx, writes) => {
+      const batch = new VerificationBatch(tx, runtime, { ...deps, usage });
+      const stored = writes.map((write) => orRefusal(() => batch.add(write)));
+      batch.flush();
+      return stored;
+    });
   }
 
   /**
    * Inserts a new verification with what its first attempt came to, null while that is not known, and returns its row. Its
-   * credit is held while it is pending. 402 before anything is changed.
+   * credit is held while it is pending. 402, and 422 when the Idempotency-Key stands for another request; then nothing is
+   * changed.
    */
-  insert(tx: Tx, row: VerificationRow, outcome: VerificationOutcome | null): VerificationRow {
-    if (outcome !== null && "result" in outcome) return this.#insertEnded(tx, row, this.#timed(outcome));
-    const held = this.deps.credits[row.mode].hold(tx, moveOf(row, row.createdAtMs));
-    if (!held.ok) throw insufficientCredits(held.error);
-    if (outcome === null) {
-      this.deps.store.insert(tx, row);
-      return row;
-    }
-    const { dueAtMs, evidence } = outcome;
-    const pending = { ...row, dueAtMs, attempts: attemptsIn(evidence) };
-    this.deps.store.insert(tx, pending);
-    this.deps.store.saveEvidence(tx, row.id, evidence);
-    return pending;
+  async insert(
+    row: VerificationRow,
+    outcome: VerificationOutcome | null,
+    request: IdempotentRequest | null,
+  ): Promise<VerificationRow> {
+    const stored = await this.#commit({ kind: "insert", row, outcome, request, packed: packedOf(outcome) });
+    if (stored instanceof AppError) throw stored;
+    return stored;
   }
 
   /** Stores what an attempt at a pending verification came to; nothing happens when it has ended already. */
-  update(tx: Tx, row: VerificationRow, outcome: VerificationOutcome): void {
-    const { store } = this.deps;
-    if ("result" in outcome) this.#end(tx, row, this.#timed(outcome));
-    else if (store.postpone(tx, row.id, outcome.dueAtMs, attemptsIn(outcome.evidence)))
-      store.saveEvidence(tx, row.id, outcome.evidence);
+  async update(row: VerificationRow, outcome: VerificationOutcome): Promise<void> {
+    await this.#commit({ kind: "update", row, outcome, packed: packedOf(outcome) });
+  }
+}
+
+/** Before the transaction, because packing takes as long as everything else in it. */
+const packedOf = (outcome: VerificationOutcome | null): Uint8Array | null =>
+  outcome === null || outcome.evidence === null ? null : packEvidence(outcome.evidence);
+
+/** The verifications of one transaction: `flush` writes what was added, in that order, with a few statements. */
+class VerificationBatch {
+  readonly #credits: ByMode<ReturnType<CreditHolds["collect"]>>;
+  #inserted = new Map<string, VerificationRow>();
+  #evidence: Array<readonly [id: string, body: Uint8Array]> = [];
+  #usage: UsageEntry[] = [];
+
+  constructor(
+    private readonly tx: Tx,
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly deps: WriterDeps & { readonly usage: UsageStore },
+  ) {
+    const { live, test } = deps.credits;
+    this.#credits = { live: live.collect(), test: test.collect() };
   }
 
-  #end(tx: Tx, row: VerificationRow, ended: TimedEnd): void {
-    if (!this.deps.store.complete(tx, row.id, completionOf(ended))) return;
-    const { result, chargeable, endedMs } = ended;
-    const credits = this.deps.credits[row.mode];
-    const charged = chargeable ? credits.settle(tx, moveOf(row, endedMs)) : 0;
-    if (!chargeable) credits.release(tx, moveOf(row, endedMs), result.sub_status);
-    this.#complete(tx, row, ended, charged);
+  /** Returns the row as it is stored. Throws a refusal before anything is changed. */
+  add(write: VerificationWrite): VerificationRow {
+    if (this.#inserted.has(write.row.id)) this.flush();
+    if (write.kind === "update") {
+      this.#update(write);
+      return write.row;
+    }
+    const { idempotency } = this.deps;
+    const { request, outcome, row, packed } = write;
+    if (request !== null) idempotency.findResource(request);
+    const stored =
+      outcome !== null && "result" in outcome
+        ? this.#insertEnded(row, this.#timed(outcome), packed)
+        : this.#insertPending(row, outcome, packed);
+    if (request !== null) idempotency.save(this.tx, request, row.id);
+    return stored;
   }
 
-  #insertEnded(tx: Tx, row: VerificationRow, ended: TimedEnd): VerificationRow {
-    const charged = this.#charge(tx, row, ended);
+  flush(): void {
+    const { store, usage } = this.deps;
+    store.insert(this.tx, ...this.#inserted.values());
+    store.saveEvidence(this.tx, ...this.#evidence);
+    usage.add(this.tx, ...this.#usage);
+    for (const credits of Object.values(this.#credits)) credits.flush(this.tx);
+    this.#inserted = new Map();
+    [this.#evidence, this.#usage] = [[], []];
+  }
+
+  #insertPending(
+    row: VerificationRow,
+    outcome: Exclude<VerificationOutcome, EndedVerification> | null,
+    packed: Uint8Array | null,
+  ): VerificationRow {
+    const held = this.#credits[row.mode].hold(this.tx, moveOf(row, row.createdAtMs));
+    if (!held.ok) throw insufficientCredits(held.error);
+    const { dueAtMs, attempts } =
+      outcome === null ? row : { dueAtMs: outcome.dueAtMs, attempts: attemptsIn(outcome.evidence) };
+    return this.#insert({ ...row, dueAtMs, attempts }, packed);
+  }
+
+  #insertEnded(row: VerificationRow, ended: TimedEnd, packed: Uint8Array | null): VerificationRow {
+    const charged = this.#charge(row, ended);
     if (!charged.ok) throw insufficientCredits(charged.error);
-    const completed: VerificationRow = { ...row, ...completionOf(ended), status: "completed", dueAtMs: null };
-    this.deps.store.insert(tx, completed);
-    this.#complete(tx, row, ended, charged.value);
-    return completed;
+    this.#complete(row, ended, charged.value);
+    return this.#insert({ ...row, ...completionOf(ended), status: "completed", dueAtMs: null }, packed);
+  }
+
+  #insert(row: VerificationRow, packed: Uint8Array | null): VerificationRow {
+    this.#inserted.set(row.id, row);
+    if (packed !== null) this.#evidence.push([row.id, packed]);
+    return row;
+  }
+
+  #update({ row, outcome, packed }: Extract<VerificationWrite, { kind: "update" }>): void {
+    const { store } = this.deps;
+    const isStored =
+      "result" in outcome
+        ? this.#end(row, this.#timed(outcome))
+        : store.postpone(this.tx, row.id, outcome.dueAtMs, attemptsIn(outcome.evidence));
+    if (isStored && packed !== null) this.#evidence.push([row.id, packed]);
+  }
+
+  /** False when it had ended already. */
+  #end(row: VerificationRow, ended: TimedEnd): boolean {
+    if (!this.deps.store.complete(this.tx, row.id, completionOf(ended))) return false;
+    const credits = this.#credits[row.mode];
+    const move = moveOf(row, ended.endedMs);
+    const charged = ended.chargeable ? credits.settle(this.tx, move) : 0;
+    if (!ended.chargeable) credits.release(this.tx, move, ended.result.sub_status);
+    this.#complete(row, ended, charged);
+    return true;
   }
 
   #timed(ended: EndedVerification): TimedEnd {
@@ -87,21 +185,19 @@ export class VerificationWriter {
   }
 
   /** The credit of a verification that was not pending: how many were spent. */
-  #charge(tx: Tx, row: VerificationRow, { chargeable, endedMs }: TimedEnd): Result<number, TooFewCredits> {
-    const credits = this.deps.credits[row.mode];
-    if (chargeable) return credits.spend(tx, moveOf(row, endedMs));
+  #charge(row: VerificationRow, { chargeable, endedMs }: TimedEnd): Result<number, TooFewCredits> {
+    const credits = this.#credits[row.mode];
+    if (chargeable) return credits.spend(this.tx, moveOf(row, endedMs));
     // Free of charge, but not for an account without credits. The balance stays, so the ledger has no entry.
     const { available } = credits.balance(row.accountId);
     return available < 1 ? err({ required: 1, available }) : ok(0);
   }
 
-  #complete(tx: Tx, row: VerificationRow, { result, evidence, endedMs }: TimedEnd, credits: number): void {
-    const { id, accountId, keyId, mode } = row;
+  #complete({ accountId, keyId, mode }: VerificationRow, { result, endedMs }: TimedEnd, credits: number): void {
     const { verdict, sub_status: subStatus } = result;
-    if (evidence !== null) this.deps.store.saveEvidence(tx, id, evidence);
     const counted = { mode, source: "single", verdict, subStatus } as const;
-    this.#usage.add(tx, { ...counted, accountId, keyId, day: dayOfTime(endedMs), verifications: 1, credits });
-    this.runtime.db.note(tx, { kind: "verification", ...counted });
+    this.#usage.push({ ...counted, accountId, keyId, day: dayOfTime(endedMs), verifications: 1, credits });
+    this.runtime.db.note(this.tx, { kind: "verification", ...counted });
   }
 }
 
@@ -119,7 +215,6 @@ const moveOf = ({ id, accountId }: VerificationRow, atMs: number) => ({ accountI
 
 interface UnstoredDeps {
   readonly writer: VerificationWriter;
-  readonly idempotency: IdempotencyStore;
   readonly credits: ByMode<CreditHolds>;
 }
 
@@ -175,10 +270,7 @@ export class UnstoredVerifications {
   /** Of each account with a live key. */
   readonly #credits = new Map<string, number>();
 
-  constructor(
-    private readonly runtime: Pick<Runtime, "db">,
-    private readonly deps: UnstoredDeps,
-  ) {}
+  constructor(private readonly deps: UnstoredDeps) {}
 
   /** What the request, or an earlier one for the same address, has begun. 422 when its Idempotency-Key began another. */
   find(row: VerificationRow, request: IdempotentRequest | null): UnstoredVerification | undefined {
@@ -200,21 +292,10 @@ export class UnstoredVerifications {
     return unstored;
   }
 
-  /** One transaction, in which a refusal comes before every change. */
   async #write(unstored: UnstoredVerification, outcome: VerificationOutcome | null): Promise<VerificationRow> {
-    const { idempotency, writer } = this.deps;
-    const { request } = unstored;
+    const { row, request } = unstored;
     try {
-      const stored = await this.runtime.db.commit((tx) =>
-        orRefusal(() => {
-          if (request !== null) idempotency.findResource(request);
-          const row = writer.insert(tx, unstored.row, outcome);
-          if (request !== null) idempotency.save(tx, request, row.id);
-          return row;
-        }),
-      );
-      if (stored instanceof AppError) throw stored;
-      return stored;
+      return await this.deps.writer.insert(row, outcome, request);
     } finally {
       this.#remove(unstored);
     }

@@ -2,7 +2,7 @@ import { and, desc, eq, lt, sql } from "drizzle-orm";
 import { err, ok, type Result, AppError } from "../../foundation/base/errors.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { ledger } from "../../foundation/db/schema.ts";
-import { statements } from "../../foundation/db/statements.ts";
+import { prepareRowInsert, statements } from "../../foundation/db/statements.ts";
 import type { Rate } from "../../foundation/base/limits.ts";
 
 /** Credits of an account: available, and held for verifications that are not finished. */
@@ -27,67 +27,78 @@ export interface LedgerMove {
 }
 
 /** Holding credits for work, and ending the hold. */
-export type CreditHolds = Pick<Ledger, "balance" | "hold" | "settle" | "release" | "spend">;
+type CreditMoves = Pick<CollectedMoves, "balance" | "hold" | "settle" | "release" | "spend">;
 
-/** For test keys: there is always enough, and nothing is held or charged. */
-export const FREE_OF_CHARGE: CreditHolds = {
+export interface CreditHolds extends CreditMoves {
+  /** For many moves of one transaction, which `flush` writes together. */
+  collect(): CreditMoves & Pick<CollectedMoves, "flush">;
+}
+
+const FREE_MOVES: ReturnType<CreditHolds["collect"]> = {
   balance: () => ({ available: Number.POSITIVE_INFINITY, held: 0 }),
   hold: () => ok(undefined),
   settle: () => 0,
   release: () => 0,
   spend: () => ok(0),
+  flush: () => undefined,
 };
 
-/**
- * The append-only ledger of credits. The balance of an account is the sum of its entries; `accounts` carries that sum,
- * updated in the same transaction. One reference is held at most once and ended once (unique indexes), so that a verification
- * which is concluded twice by mistake throws instead of charging twice.
- */
-export class Ledger {
-  readonly #sql;
+/** For test keys: there is always enough, and nothing is held or charged. */
+export const FREE_OF_CHARGE: CreditHolds = { ...FREE_MOVES, collect: () => FREE_MOVES };
 
-  constructor(private readonly db: Db) {
-    this.#sql = statements({
-      append: () =>
-        db.sqlite.prepare<unknown, [string, LedgerEntry["kind"], number, number, string | null, string | null, number]>(
-          "INSERT INTO ledger (account_id, kind, available, held, reference, note, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        ),
-      appendSpent: () =>
-        db.sqlite.prepare<unknown, [string, string, number]>(
-          `INSERT INTO ledger (account_id, kind, available, held, reference, at_ms)
-        VALUES (?1, 'settle', -1, 0, ?2, ?3)`,
-        ),
-      update: () =>
-        db.sqlite.prepare<unknown, [number, number, string]>(
-          "UPDATE accounts SET credits_available = credits_available + ?, credits_held = credits_held + ? WHERE id = ?",
-        ),
-      read: () =>
-        db.sqlite.prepare<Balance, [string]>(
-          "SELECT credits_available AS available, credits_held AS held FROM accounts WHERE id = ?",
-        ),
-    });
-  }
+const prepareMoves = (db: Db) =>
+  statements({
+    append: () =>
+      prepareRowInsert(db, { into: "ledger (account_id, kind, available, held, reference, note, at_ms)", columns: 7 }),
+    update: () =>
+      db.sqlite.prepare<unknown, [number, number, string]>(
+        "UPDATE accounts SET credits_available = credits_available + ?, credits_held = credits_held + ? WHERE id = ?",
+      ),
+    read: () =>
+      db.sqlite.prepare<Balance, [string]>(
+        "SELECT credits_available AS available, credits_held AS held FROM accounts WHERE id = ?",
+      ),
+  });
 
+/** An account in a transaction: its balance before, and what the collected moves add to it. */
+interface Account {
+  readonly before: Balance;
+  available: number;
+  held: number;
+}
+
+/** Moves of credits in one transaction, written by `flush`: their entries, and one change of each account's balance. */
+class CollectedMoves {
+  readonly #accounts = new Map<string, Account>();
+  readonly #credits = new Map<LedgerEntry["kind"], number>();
+  #entries: LedgerEntry[] = [];
+
+  constructor(
+    private readonly db: Db,
+    private readonly sql: ReturnType<typeof prepareMoves>,
+  ) {}
+
+  /** With the moves that are collected. */
   balance(accountId: string): Balance {
-    return this.#sql.read.get(accountId) ?? { available: 0, held: 0 };
+    const { before, available, held } = this.#account(accountId);
+    return { available: before.available + available, held: before.held + held };
   }
 
-  grant(tx: Tx, entry: { accountId: string; credits: number; note: string; atMs: number }) {
-    const { accountId, credits, note, atMs } = entry;
-    this.#enter(tx, { accountId, kind: "grant", available: credits, held: 0, reference: null, note, atMs });
+  grant(_tx: Tx, { credits, ...entry }: { accountId: string; credits: number; note: string; atMs: number }): void {
+    this.#add({ ...entry, kind: "grant", available: credits, held: 0, reference: null });
   }
 
   /** Holds `credits`; an error when the account has fewer. */
-  hold(tx: Tx, move: LedgerMove, credits = 1): Result<void, TooFewCredits> {
+  hold(_tx: Tx, move: LedgerMove, credits = 1): Result<void, TooFewCredits> {
     const { available } = this.balance(move.accountId);
     if (available < credits) return err({ required: credits, available });
-    this.#enter(tx, { ...move, kind: "hold", available: -credits, held: credits, note: null });
+    this.#add({ ...move, kind: "hold", available: -credits, held: credits, note: null });
     return ok(undefined);
   }
 
   /** Spends held credits. Returns how many. */
-  settle(tx: Tx, move: LedgerMove, credits = 1): number {
-    this.#enter(tx, { ...move, kind: "settle", available: 0, held: -credits, note: null });
+  settle(_tx: Tx, move: LedgerMove, credits = 1): number {
+    this.#add({ ...move, kind: "settle", available: 0, held: -credits, note: null });
     return credits;
   }
 
@@ -96,21 +107,100 @@ export class Ledger {
    * many were spent; an error when the account has none. The charged verification is inserted in the same transaction, so that
    * it has no hold.
    */
-  spend(tx: Tx, { accountId, reference, atMs }: LedgerMove): Result<number, TooFewCredits> {
-    const { available } = this.balance(accountId);
+  spend(_tx: Tx, move: LedgerMove): Result<number, TooFewCredits> {
+    const { available } = this.balance(move.accountId);
     if (available < 1) return err({ required: 1, available });
-    this.#sql.appendSpent.run(accountId, reference, atMs);
-    this.#sql.update.run(-1, 0, accountId);
+    this.#add({ ...move, kind: "settle", available: -1, held: 0, note: null });
     // In the metrics every spent credit was held.
-    this.db.note(tx, { kind: "credits", move: "hold", credits: 1 });
-    this.db.note(tx, { kind: "credits", move: "settle", credits: 1 });
+    this.#count("hold", 1);
     return ok(1);
   }
 
   /** Gives held credits back; `note` says why they were not spent. Returns how many. */
-  release(tx: Tx, { credits = 1, ...move }: LedgerMove & { credits?: number }, note: string): number {
-    this.#enter(tx, { ...move, kind: "release", available: credits, held: -credits, note });
+  release(_tx: Tx, { credits = 1, ...move }: LedgerMove & { credits?: number }, note: string): number {
+    this.#add({ ...move, kind: "release", available: credits, held: -credits, note });
     return credits;
+  }
+
+  flush(tx: Tx): void {
+    const rows = this.#entries.map(({ accountId, kind, available, held, reference, note, atMs }) => {
+      return [accountId, kind, available, held, reference, note, atMs];
+    });
+    this.#entries = [];
+    this.sql.append(rows);
+    for (const [id, { available, held }] of this.#accounts)
+      if (available !== 0 || held !== 0) this.sql.update.run(available, held, id);
+    this.#accounts.clear();
+    for (const [move, credits] of this.#credits) this.db.note(tx, { kind: "credits", move, credits });
+    this.#credits.clear();
+  }
+
+  #add(entry: LedgerEntry): void {
+    const account = this.#account(entry.accountId);
+    account.available += entry.available;
+    account.held += entry.held;
+    this.#entries.push(entry);
+    this.#count(entry.kind, Math.max(Math.abs(entry.available), Math.abs(entry.held)));
+  }
+
+  #account(id: string): Account {
+    const known = this.#accounts.get(id);
+    if (known !== undefined) return known;
+    const account = { before: this.sql.read.get(id) ?? { available: 0, held: 0 }, available: 0, held: 0 };
+    this.#accounts.set(id, account);
+    return account;
+  }
+
+  #count(kind: LedgerEntry["kind"], credits: number): void {
+    this.#credits.set(kind, (this.#credits.get(kind) ?? 0) + credits);
+  }
+}
+
+/**
+ * The append-only ledger of credits. The balance of an account is the sum of its entries; `accounts` carries that sum,
+ * updated in the same transaction. One reference is held at most once and ended once (unique indexes), so that a verification
+ * which is concluded twice by mistake throws instead of charging twice.
+ */
+export class Ledger implements CreditHolds {
+  readonly #sql;
+
+  constructor(private readonly db: Db) {
+    this.#sql = prepareMoves(db);
+  }
+
+  collect(): CollectedMoves {
+    return new CollectedMoves(this.db, this.#sql);
+  }
+
+  balance(accountId: string): Balance {
+    return this.collect().balance(accountId);
+  }
+
+  grant(tx: Tx, entry: Parameters<CollectedMoves["grant"]>[1]): void {
+    this.#atOnce(tx, (moves) => moves.grant(tx, entry));
+  }
+
+  hold(tx: Tx, move: LedgerMove, credits?: number): Result<void, TooFewCredits> {
+    return this.#atOnce(tx, (moves) => moves.hold(tx, move, credits));
+  }
+
+  settle(tx: Tx, move: LedgerMove, credits?: number): number {
+    return this.#atOnce(tx, (moves) => moves.settle(tx, move, credits));
+  }
+
+  spend(tx: Tx, move: LedgerMove): Result<number, TooFewCredits> {
+    return this.#atOnce(tx, (moves) => moves.spend(tx, move));
+  }
+
+  release(tx: Tx, move: LedgerMove & { credits?: number }, note: string): number {
+    return this.#atOnce(tx, (moves) => moves.release(tx, move, note));
+  }
+
+  #atOnce<T>(tx: Tx, make: (moves: CollectedMoves) => T): T {
+    const moves = this.collect();
+    const made = make(moves);
+    moves.flush(tx);
+    return made;
   }
 
   /** The balance computed from every entry. Slow for a long ledger; equals `balance` unless something is broken. */
@@ -156,14 +246,6 @@ export class Ledger {
       before === null ? undefined : lt(ledger.id, before),
     );
     return this.db.orm.select().from(ledger).where(isShown).orderBy(desc(ledger.id)).limit(limit).all();
-  }
-
-  #enter(tx: Tx, entry: LedgerEntry) {
-    const { accountId, kind, available, held, reference, note, atMs } = entry;
-    this.#sql.append.run(accountId, kind, available, held, reference, note, atMs);
-    this.#sql.update.run(available, held, accountId);
-    const credits = Math.max(Math.abs(available), Math.abs(held));
-    this.db.note(tx, { kind: "credits", move: kind, credits });
   }
 }
 

@@ -3,7 +3,7 @@ import type { DayRange } from "../../foundation/base/days.ts";
 import type { rateLimitedDaily, usageDaily } from "../../foundation/db/schema-users.ts";
 import type { Owner } from "../../foundation/base/secrets.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
-import { statements } from "../../foundation/db/statements.ts";
+import { prepareRowInsert, statements } from "../../foundation/db/statements.ts";
 
 /** Verifications of one day, key, source and result: negative when results are removed because the addresses are verified again. */
 export type UsageEntry = Readonly<typeof usageDaily.$inferSelect>;
@@ -37,13 +37,17 @@ const sumsBy = (sqlite: Sqlite, column: string) =>
       WHERE account_id = ? AND mode = ? AND day >= ? AND day <= ? GROUP BY ${column}, verdict ORDER BY ${column}, verdict`,
   );
 
-const prepareAll = (sqlite: Sqlite) =>
+const prepareAll = ({ sqlite }: Db) =>
   statements({
     add: () =>
-      sqlite.prepare<unknown, [string, string, number, string, string, string, string, number, number]>(
-        `INSERT INTO usage_daily (account_id, mode, day, key_id, source, sub_status, verdict, verifications, credits)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (account_id, mode, day, key_id, source, sub_status)
-      DO UPDATE SET verifications = verifications + excluded.verifications, credits = credits + excluded.credits`,
+      prepareRowInsert(
+        { sqlite },
+        {
+          into: "usage_daily (account_id, mode, day, key_id, source, sub_status, verdict, verifications, credits)",
+          columns: 9,
+          ending: `ON CONFLICT (account_id, mode, day, key_id, source, sub_status) DO UPDATE SET
+      verifications = verifications + excluded.verifications, credits = credits + excluded.credits`,
+        },
       ),
     // An account that was deleted meanwhile gets no new rows.
     addRateLimited: () =>
@@ -78,17 +82,33 @@ const prepareAll = (sqlite: Sqlite) =>
       ),
   });
 
+const added = (sum: UsageEntry, { verifications, credits }: UsageEntry): UsageEntry => ({
+  ...sum,
+  verifications: sum.verifications + verifications,
+  credits: sum.credits + credits,
+});
+
 /** Daily sums of verifications and of requests that the rate limit refused. */
 export class UsageStore {
   readonly #sql;
 
-  constructor({ sqlite }: Db) {
-    this.#sql = prepareAll(sqlite);
+  constructor(db: Db) {
+    this.#sql = prepareAll(db);
   }
 
-  add(_tx: Tx, entry: UsageEntry) {
-    const { accountId, mode, day, keyId, source, subStatus, verdict, verifications, credits } = entry;
-    this.#sql.add.run(accountId, mode, day, keyId, source, subStatus, verdict, verifications, credits);
+  add(_tx: Tx, ...entries: readonly UsageEntry[]) {
+    const sums = new Map<string, UsageEntry>();
+    for (const entry of entries) {
+      const { accountId, mode, day, keyId, source, subStatus } = entry;
+      const group = `${accountId} ${mode} ${day} ${keyId} ${source} ${subStatus}`;
+      const sum = sums.get(group);
+      sums.set(group, sum === undefined ? entry : added(sum, entry));
+    }
+    this.#sql.add(
+      [...sums.values()].map(({ accountId, mode, day, keyId, source, subStatus, verdict, verifications, credits }) => {
+        return [accountId, mode, day, keyId, source, subStatus, verdict, verifications, credits];
+      }),
+    );
   }
 
   addRateLimited(_tx: Tx, { accountId, mode, day, keyId, requests }: RateLimitedEntry) {

@@ -18,7 +18,7 @@ const groupOf = (stepMs: number) => {
   const group = new GroupCommit(sqlite, { monotonicMs, after: systemClock.after });
   const insert = sqlite.prepare("INSERT INTO written VALUES (1)");
   const count = () => sqlite.query<{ n: number }, []>("SELECT count(*) AS n FROM written").get()?.n;
-  return { write: () => group.enqueue(() => insert.run()), count };
+  return { write: () => group.enqueue(() => insert.run()), count, group, insert };
 };
 
 describe("a transaction", () => {
@@ -74,5 +74,47 @@ describe("a transaction", () => {
     await first;
     expect(turns).toBeLessThan(10);
     expect(count()).toBeGreaterThan(1);
+  });
+});
+
+describe("writes of one kind", () => {
+  /** Writes numbers, each call of which is noted; 13 throws after it was written. */
+  const numbersOf = () => {
+    const { write, count, group, insert } = groupOf(0);
+    const calls: Array<readonly number[]> = [];
+    const work = (numbers: readonly number[]) => {
+      calls.push(numbers);
+      return numbers.map((number) => {
+        insert.run();
+        if (number === 13) throw new Error("13 is refused");
+        return number * 2;
+      });
+    };
+    return { write, count, calls, writeNumber: (number: number) => group.enqueueItem(work, number) };
+  };
+
+  test("that follow each other are made by one call, and each has its own value", async () => {
+    const { calls, writeNumber, count } = numbersOf();
+    expect(await Promise.all([1, 2, 3].map(writeNumber))).toEqual([2, 4, 6]);
+    expect(calls).toEqual([[1, 2, 3]]);
+    expect(count()).toBe(3);
+  });
+
+  test("keep their place among other writes", async () => {
+    const { calls, writeNumber, write } = numbersOf();
+    await Promise.all([writeNumber(1), writeNumber(2), write(), writeNumber(3)]);
+    expect(calls).toEqual([[1, 2], [3]]);
+  });
+
+  test("are made alone when one of them throws, which fails alone", async () => {
+    const { calls, writeNumber, count } = numbersOf();
+    const ends = await Promise.allSettled([1, 13, 3].map(writeNumber));
+    expect(ends.map((end) => (end.status === "fulfilled" ? end.value : String(end.reason)))).toEqual([
+      2,
+      "Error: 13 is refused",
+      6,
+    ]);
+    expect(calls).toEqual([[1, 13, 3], [1], [13], [3]]);
+    expect(count()).toBe(2);
   });
 });

@@ -5,9 +5,11 @@ import { AppError, errorCode } from "../base/errors.ts";
 
 /** A write that waits for a transaction. */
 interface PendingWrite {
-  run(): void;
+  /** Makes the writes of these items, and returns what each came to, in their order. */
+  work(items: readonly unknown[]): readonly unknown[];
+  readonly item: unknown;
   fail(error: unknown): void;
-  done(): void;
+  done(value: unknown): void;
   /** On the monotonic clock: how long to wait while another process holds the database. */
   readonly giveUpMs: number;
 }
@@ -32,11 +34,22 @@ const prepare = (sqlite: Sqlite) => ({
   undo: sqlite.prepare("ROLLBACK TO piece"),
 });
 
+/** The writes in their order, those that follow each other and have the same work together. */
+const runsOf = (writes: readonly PendingWrite[]): PendingWrite[][] => {
+  const runs: PendingWrite[][] = [];
+  for (const write of writes) {
+    const run = runs.at(-1);
+    if (run?.[0]?.work === write.work) run.push(write);
+    else runs.push([write]);
+  }
+  return runs;
+};
+
 /**
  * Combines writes into one transaction, in order: those of one turn of the event loop and, for a moment, of the next ones as
  * long as there are more, because a commit costs as much as many writes. A write resolves after the commit. Each
- * runs in a savepoint: if it throws, it alone is undone and rejected, and no other write is repeated. If the transaction
- * fails (disk full), all its writes are rejected.
+ * runs in a savepoint: if it throws, it alone is undone and rejected, and no other write is repeated. Writes of one kind share a
+ * savepoint (`enqueueItem`). If the transaction fails (disk full), all its writes are rejected.
  */
 export class GroupCommit {
   readonly #statements: ReturnType<typeof prepare>;
@@ -53,17 +66,18 @@ export class GroupCommit {
   }
 
   enqueue<T>(work: () => T): Promise<T> {
+    return this.enqueueItem(() => [work()], undefined);
+  }
+
+  /**
+   * Enqueues the write of an item. `work` makes those that follow each other at once, and returns what each came to, in their
+   * order. When it throws, each item is written alone.
+   */
+  enqueueItem<I, T>(work: (items: readonly I[]) => readonly T[], item: I): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#isClosed) return reject(new Error("the database is closed"));
-      let value: T;
-      this.#pending.push({
-        run: () => {
-          value = work();
-        },
-        fail: reject,
-        done: () => resolve(value),
-        giveUpMs: this.clock.monotonicMs() + BUSY_MS_MAX,
-      });
+      const giveUpMs = this.clock.monotonicMs() + BUSY_MS_MAX;
+      this.#pending.push({ work, item, fail: reject, done: resolve, giveUpMs });
       this.#schedule();
     });
   }
@@ -106,7 +120,7 @@ export class GroupCommit {
     const settled: Array<() => void> = [];
     try {
       this.#statements.begin.run();
-      for (const write of writes) settled.push(this.#runOne(write));
+      for (const run of runsOf(writes)) settled.push(...this.#runTogether(run));
       this.#statements.commit.run();
     } catch (error) {
       // When the disk is full, SQLite has already rolled back.
@@ -120,22 +134,27 @@ export class GroupCommit {
     this.facts.publish();
   }
 
-  /** Returns how to settle a write after the commit. Throws only when SQLite has rolled back the transaction. */
-  #runOne(write: PendingWrite): () => void {
+  /**
+   * Writes in one savepoint; when that throws, each in its own. Returns how to settle each after the commit. Throws only when
+   * SQLite has rolled back the transaction.
+   */
+  #runTogether(writes: readonly PendingWrite[]): Array<() => void> {
     const { savepoint, release, undo } = this.#statements;
     const noted = this.facts.size;
+    let values: readonly unknown[];
     savepoint.run();
     try {
-      write.run();
+      values = writes[0]?.work(writes.map(({ item }) => item)) ?? [];
     } catch (error) {
       if (!this.sqlite.inTransaction) throw error;
       this.facts.undoTo(noted);
       undo.run();
       release.run();
-      return () => write.fail(error);
+      if (writes.length > 1) return writes.flatMap((write) => this.#runTogether([write]));
+      return writes.map((write) => () => write.fail(error));
     }
     release.run();
-    return write.done;
+    return writes.map((write, at) => () => write.done(values[at]));
   }
 
   /** Puts writes back to the front; those that have waited too long fail. */

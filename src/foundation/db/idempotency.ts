@@ -2,7 +2,7 @@ import { and, eq } from "drizzle-orm";
 import { AppError } from "../base/errors.ts";
 import { inSteps } from "../base/in-steps.ts";
 import type { Tx } from "./open.ts";
-import type { Runtime } from "./runtime.ts";
+import type { DbClock } from "./runtime.ts";
 import { idempotencyKeys } from "./schema.ts";
 
 /** A request that its client may repeat. */
@@ -31,7 +31,7 @@ export const idempotencyKeyReused = (): AppError =>
 
 /** The Idempotency-Keys of the last 24 hours, each with the resource that its first request created. */
 export class IdempotencyStore {
-  constructor(private readonly runtime: Runtime) {}
+  constructor(private readonly runtime: DbClock) {}
 
   /**
    * Returns the id of the resource that the first request with this key created; null when the key is new or expired.

@@ -44,6 +44,12 @@ export interface Db {
    */
   commit<T>(work: (tx: Tx) => T): Promise<T>;
   /**
+   * Returns a `commit` for writes of one kind: those that follow each other in a transaction are made by one call of `work`,
+   * which returns what each item came to, in their order. When it throws, each item is written alone, so that only those that
+   * throw then are rejected.
+   */
+  commitsOf<I, T>(work: (tx: Tx, items: readonly I[]) => readonly T[]): (item: I) => Promise<T>;
+  /**
    * Performs an act of the audit log: its entry is written by the first transaction of `work` that changes a row, so that
    * neither exists without the other. `transactUnsynced` is none of these. A transaction fails with its entry.
    */
@@ -121,6 +127,30 @@ const openMemory = () => {
 const copyOf = ({ bytes }: DatabaseImage): Sqlite =>
   prepareConnection(Sqlite.deserialize(bytes, { readonly: false, strict: true }));
 
+/** Writes of a group, with the entries of the acts that they belong to. */
+const createCommits = (group: GroupCommit, acts: RecordedActs): Pick<Db, "commit" | "commitsOf"> => {
+  /** Commits work with the entry of the act that it belongs to; null when there is none to write. */
+  const commitOfAct = <T>(work: () => T): Promise<T> | null => {
+    const part = acts.join(work);
+    if (part === null) return null;
+    return group.enqueue(part.run).catch((error: unknown) => {
+      part.undo();
+      throw error;
+    });
+  };
+  return {
+    commit(work) {
+      const run = () => work(tx);
+      return commitOfAct(run) ?? group.enqueue(run);
+    },
+    commitsOf<I, T>(work: (tx: Tx, items: readonly I[]) => readonly T[]) {
+      const write = (items: readonly I[]) => work(tx, items);
+      return (item: I) =>
+        commitOfAct(() => write([item]))?.then(([value]) => value as T) ?? group.enqueueItem(write, item);
+    },
+  };
+};
+
 /** The transactions of a connection. */
 const createTransactions = (sqlite: Sqlite) => {
   const immediate = sqlite.transaction((work: (tx: Tx) => unknown) => work(tx));
@@ -161,14 +191,7 @@ const createTransactions = (sqlite: Sqlite) => {
         sqlite.run("PRAGMA synchronous = FULL");
       }
     },
-    commit<T>(work: (tx: Tx) => T) {
-      const part = acts.join(() => work(tx));
-      if (part === null) return group.enqueue(() => work(tx));
-      return group.enqueue(part.run).catch((error: unknown) => {
-        part.undo();
-        throw error;
-      });
-    },
+    ...createCommits(group, acts),
     perform: <T>(act: RecordedAct<T>) => acts.perform(act, (write) => group.enqueue(write)),
     apart: <T>(work: () => T) => acts.apart(work),
     note: (_tx: Tx, fact: Fact) => facts.add(fact),
