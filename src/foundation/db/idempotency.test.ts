@@ -1,11 +1,9 @@
 import { afterEach, expect, test } from "bun:test";
-import { createLog } from "../base/log.ts";
 import { createTestClock } from "../../testing/clock.ts";
 import { IdempotencyStore } from "./idempotency.ts";
 import { type Db, openDb } from "./open.ts";
 import { insertEvent } from "./outbox.ts";
 
-const NO_LOG = createLog("silent", createTestClock(), () => undefined);
 const DAY_MS = 24 * 60 * 60 * 1000;
 const opened: Db[] = [];
 afterEach(() => {
@@ -17,11 +15,7 @@ const start = () => {
   if (!result.ok) throw new Error(result.error.kind);
   opened.push(result.value);
   const clock = createTestClock();
-  return {
-    db: result.value,
-    clock,
-    store: new IdempotencyStore({ db: result.value, clock, log: NO_LOG, random: { integer: () => 0 } }),
-  };
+  return { db: result.value, clock, store: new IdempotencyStore({ db: result.value, clock }) };
 };
 const request = { keyId: "key-1", idempotencyKey: "k", requestHash: "h1" };
 
