@@ -1,8 +1,4 @@
-/**
- * Measures speed and memory, each figure beside its limit. `--only GROUP` (several times, too) runs those groups alone,
- * `--json` prints for a program, `--binary PATH` takes another binary, `--quick` leaves out the largest sizes. Exits with 1
- * when a limit is missed, unless `--report` is given, which writes the figures into `bench/README.md`.
- */
+/** Measures speed and memory, each figure beside its limit: see `USAGE`. */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { cpus, loadavg, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -11,6 +7,7 @@ import { measureBlocklists } from "./bench/blocklists.ts";
 import { measureBulkList } from "./bench/bulk-list.ts";
 import { measureBulk } from "./bench/bulk.ts";
 import { measureChecks, measureTurns } from "./bench/checks.ts";
+import { Comparison } from "./bench/compare.ts";
 import { measureCommits } from "./bench/commits.ts";
 import { measureDashboard } from "./bench/dashboard.ts";
 import { measureDmarcSources } from "./bench/dmarc-sources.ts";
@@ -21,13 +18,15 @@ import { measureGrowth } from "./bench/growth.ts";
 import { measureHistory } from "./bench/history.ts";
 import { measureHttp } from "./bench/http.ts";
 import { measureIntake } from "./bench/intake.ts";
-import { type Mark, isMet, marksJson, marksText } from "./bench/marks.ts";
+import { type Mark, failedGroup, isMet, marksJson, marksText } from "./bench/marks.ts";
 import { measurePlan } from "./bench/plan.ts";
 import { measureProviders } from "./bench/providers.ts";
 import { withReport } from "./bench/report.ts";
 import { measureSilent } from "./bench/silent.ts";
 import type { Stage } from "./bench/stage.ts";
 import { measureStart } from "./bench/start.ts";
+import { measureTests } from "./bench/tests.ts";
+import { measureWebhooks } from "./bench/webhooks.ts";
 import { createSupervisor } from "./lab/processes.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
@@ -47,23 +46,58 @@ const GROUPS: Readonly<Record<string, (stage: Stage) => Promise<Mark[]>>> = {
   "bulk-list": measureBulkList,
   intake: measureIntake,
   blocklists: measureBlocklists,
+  webhooks: measureWebhooks,
   dmarc: measureDmarc,
   "dmarc-sources": measureDmarcSources,
   history: measureHistory,
   gaps: measureGaps,
   growth: measureGrowth,
   dashboard: measureDashboard,
+  tests: measureTests,
 };
 
-const { values: options } = parseArgs({
-  options: {
-    only: { type: "string", multiple: true },
-    json: { type: "boolean", default: false },
-    report: { type: "boolean", default: false },
-    binary: { type: "string" },
-    quick: { type: "boolean", default: false },
-  },
-});
+const USAGE = `npm run bench -- [OPTION …]: measures speed and memory, each figure beside its limit.
+Exits with 1 when a limit is missed.
+
+  --only GROUP       measures this group; several are possible
+  --quick            leaves out the largest sizes
+  --binary PATH      measures this executable instead of dist/postwarden
+  --compare VERSION  builds this source and another version of it (a commit, a tag or a branch), measures them in
+                     turns, and shows the figures of that version as "before"
+  --turns N          measures each version N times (default: 2) and shows the medians; with --compare
+  --json             prints for a program
+  --report           writes the figures into scripts/bench/README.md, and exits with 0 when a limit is missed
+  --help             prints this text
+
+Groups: ${Object.keys(GROUPS).join(", ")}`;
+const EXIT_USAGE = 2;
+const TURNS_MAX = 20;
+
+const readOptions = () => {
+  const { values } = parseArgs({
+    options: {
+      only: { type: "string", multiple: true },
+      json: { type: "boolean", default: false },
+      report: { type: "boolean", default: false },
+      binary: { type: "string" },
+      compare: { type: "string" },
+      turns: { type: "string", default: "2" },
+      quick: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  const wanted = values.only ?? Object.keys(GROUPS);
+  const unknown = wanted.filter((group) => !Object.hasOwn(GROUPS, group));
+  if (unknown.length > 0) throw new Error(`There is no group ${unknown.join(", ")}: ${Object.keys(GROUPS).join(", ")}`);
+  const turns = Number(values.turns);
+  if (!Number.isInteger(turns) || turns < 1 || turns > TURNS_MAX)
+    throw new Error(`--turns takes a number from 1 to ${TURNS_MAX}`);
+  if (values.compare !== undefined && values.binary !== undefined)
+    throw new Error("--compare builds both executables: leave out --binary");
+  return { ...values, wanted, turns };
+};
+
+type Options = ReturnType<typeof readOptions>;
 
 /** A group that fails is a line of the table, and a missed limit; the others still run. */
 const measure = async (stage: Stage, group: string): Promise<Mark[]> => {
@@ -71,35 +105,47 @@ const measure = async (stage: Stage, group: string): Promise<Mark[]> => {
   try {
     return (await GROUPS[group]?.(stage)) ?? [];
   } catch (error) {
-    const note = error instanceof Error ? error.message : String(error);
-    return [{ group, what: "the whole group", value: null, unit: "", limit: { most: 0 }, note }];
+    return [failedGroup(group, error)];
   }
 };
 
 /** Writes the marks into the table of `bench/README.md`. */
-const writeReport = async (marks: readonly Mark[], load: number): Promise<void> => {
+const writeReport = async (marks: readonly Mark[], load: number, { quick, compare }: Options): Promise<void> => {
   const page = Bun.file(join(ROOT, "scripts/bench/README.md"));
-  const machine = `${cpus().length} × ${cpus()[0]?.model.trim() ?? process.arch}, load ${load.toFixed(0)}${options.quick ? ", --quick" : ""}`;
+  const words = [
+    `${cpus().length} × ${cpus()[0]?.model.trim() ?? process.arch}`,
+    `load ${load.toFixed(0)}`,
+    ...(quick ? ["--quick"] : []),
+    ...(compare === undefined ? [] : [`before: ${compare}`]),
+  ];
+  const machine = words.join(", ");
   const day = new Date().toISOString().slice(0, 10);
   await page.write(withReport(await page.text(), { marks, day, machine, groups: Object.keys(GROUPS) }));
 };
 
-const work = async (surroundings: Omit<Stage, "binary">): Promise<number> => {
+/** Measures one group after the other with this executable. */
+const measureAll = async (stage: Omit<Stage, "binary">, options: Options): Promise<Mark[]> => {
   const binary = resolve(options.binary ?? join(ROOT, "dist/postwarden"));
   if (!(await Bun.file(binary).exists())) throw new Error(`${binary} is missing: npm run build`);
-  const wanted = options.only ?? Object.keys(GROUPS);
-  const unknown = wanted.filter((group) => !Object.hasOwn(GROUPS, group));
-  if (unknown.length > 0) throw new Error(`There is no group ${unknown.join(", ")}: ${Object.keys(GROUPS).join(", ")}`);
-  // That of others: the measurement itself has not begun.
-  const [load = 0] = loadavg();
   const marks: Mark[] = [];
-  for (const group of wanted) marks.push(...(await measure({ ...surroundings, binary }, group)));
+  for (const group of options.wanted) marks.push(...(await measure({ ...stage, binary }, group)));
+  return marks;
+};
+
+const compareAll = async (comparison: Comparison, { wanted }: Options): Promise<Mark[]> => {
+  const compare = await comparison.open();
+  const marks: Mark[] = [];
+  for (const group of wanted) marks.push(...(await compare(group)));
+  return marks;
+};
+
+const show = async (marks: readonly Mark[], load: number, options: Options): Promise<number> => {
   console.log(options.json ? marksJson(marks) : marksText(marks));
-  if (options.report) await writeReport(marks, load);
+  if (options.report) await writeReport(marks, load, options);
   return options.report || marks.every((mark) => isMet(mark) !== false) ? 0 : 1;
 };
 
-const main = async (): Promise<number> => {
+const main = async (options: Options): Promise<number> => {
   const interrupted = Promise.withResolvers<number>();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => interrupted.resolve(EXIT_INTERRUPTED));
@@ -108,12 +154,21 @@ const main = async (): Promise<number> => {
   await chmod(directory, 0o755);
   const supervisor = createSupervisor(directory);
   const children = new Set<Bun.Subprocess>();
+  const { compare: version, turns, quick: isQuick } = options;
+  const comparison = version === undefined ? null : new Comparison({ version, directory, isQuick, turns });
+  // That of others: the measurement itself has not begun.
+  const [load = 0] = loadavg();
+  const work =
+    comparison === null
+      ? measureAll({ directory, supervisor, children, isQuick }, options)
+      : compareAll(comparison, options);
   try {
-    return await Promise.race([work({ directory, supervisor, children, isQuick: options.quick }), interrupted.promise]);
+    return await Promise.race([work.then((marks) => show(marks, load, options)), interrupted.promise]);
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));
     return 1;
   } finally {
+    await comparison?.close();
     for (const child of children) child.kill("SIGKILL");
     await Promise.all([...children].map((child) => child.exited));
     for (const sentence of await supervisor.stopAll()) console.error(sentence);
@@ -121,4 +176,17 @@ const main = async (): Promise<number> => {
   }
 };
 
-process.exit(await main());
+const start = (): Promise<number> | number => {
+  try {
+    const options = readOptions();
+    if (!options.help) return main(options);
+    console.log(USAGE);
+    return 0;
+  } catch (error) {
+    const [reason] = (error instanceof Error ? error.message : String(error)).split("\n");
+    console.error(`${reason} (npm run bench -- --help)`);
+    return EXIT_USAGE;
+  }
+};
+
+process.exit(await start());

@@ -1,23 +1,36 @@
 import { AccountsSlice } from "../../src/accounts/open.ts";
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { createLog } from "../../src/foundation/base/log.ts";
+import type { Db } from "../../src/foundation/db/open.ts";
 import { ClientAddresses } from "../../src/foundation/http/client-addresses.ts";
 import { createApplications } from "../../src/service/applications.ts";
 import { Service as InProcess } from "../../src/service/compose.ts";
 import { systemPlatform } from "../../src/service/platform.ts";
 import { createServer } from "../../src/service/server.ts";
 import { inTurns } from "../harness/world.ts";
-import { type Mark, median } from "./marks.ts";
+import { type CpuTimes, cpuMarks, startCpuMeter } from "./cpu.ts";
+import { latenciesDuring } from "./latencies.ts";
+import { type Mark, median, percentile } from "./marks.ts";
 import { mailDomain, startNames, startSink } from "./servers.ts";
-import { type Service, type Settings, type Stage, configOf, newDataDir, openData, startBinary } from "./stage.ts";
+import {
+  type Service,
+  type Settings,
+  type Stage,
+  configOf,
+  newDataDir,
+  openData,
+  signInOwner,
+  startBinary,
+} from "./stage.ts";
 
 const PATH = "/v1/bulk-verifications";
 const DOMAINS = 1_000;
 const ADDRESSES = 100_000;
 const LONE_ADDRESSES = 20_000;
-const ROUNDS = 2;
+/** After a first one, which warms up. */
+const ROUNDS = 5;
 /** So long a list that it is still worked on when the last check has been made. */
-const BUSY_TIMES = 5;
+const BUSY_TIMES = 8;
 const CONNECTIONS = 100;
 const END_MS_MAX = 120_000;
 const CREDITS = 10_000_000;
@@ -32,10 +45,14 @@ export interface BulkService {
   readonly live: string;
   readonly test: string;
   readonly other: string;
+  /** Of the owner. */
+  readonly session: string;
 }
 
-const prepare = ({ accounts, keys }: Pick<AccountsSlice, "accounts" | "keys">) => {
-  accounts.create("bench", "scale");
+const prepare = (db: Db, slice: AccountsSlice) => {
+  const { accounts, keys } = slice;
+  const created = accounts.create("bench", "scale");
+  if (!created.ok) throw new Error("the account could not be made");
   accounts.grantCredits("bench", CREDITS, "bench");
   accounts.create("other", "scale");
   const keyOf = (account: string, mode: "live" | "test"): string => {
@@ -43,14 +60,19 @@ const prepare = ({ accounts, keys }: Pick<AccountsSlice, "accounts" | "keys">) =
     if (!issued.ok) throw new Error(`no key: ${issued.error}`);
     return issued.value.key;
   };
-  return { live: keyOf("bench", "live"), test: keyOf("bench", "test"), other: keyOf("other", "test") };
+  return {
+    live: keyOf("bench", "live"),
+    test: keyOf("bench", "test"),
+    other: keyOf("other", "test"),
+    session: signInOwner(db, slice, created.value.id),
+  };
 };
 
 /** Starts the binary for lists. The caller stops it. */
 export const startForLists = async (stage: Stage, name: string, settings: Settings = {}): Promise<BulkService> => {
   const dataDir = await newDataDir(stage, name);
   const db = openData(dataDir);
-  const keys = prepare(new AccountsSlice({ db, clock: systemClock }));
+  const keys = prepare(db, new AccountsSlice({ db, clock: systemClock }));
   db.close();
   const service = await startBinary(stage, dataDir, settings);
   return { service, ask: overSocket(service), ...keys };
@@ -117,27 +139,34 @@ const startLone = async (stage: Stage, settings: Settings) => {
     platform.close();
     db.close();
   };
-  return { ask, live: prepare(service.accounts).live, stop };
+  return { ask, pid: process.pid, live: prepare(db, service.accounts).live, stop };
 };
 
-interface Worked {
+interface Worked extends CpuTimes {
   readonly perSecond: number;
   readonly wrong: number;
 }
 
+/** Who verifies lists: the process and a key. */
+interface Lister extends Pick<BulkService, "ask" | "live"> {
+  readonly pid: number;
+}
+
 /** From the first byte of the upload to the end of the job. */
-const workOff = async (ask: Ask, key: string, { count, label }: { count: number; label: string }): Promise<Worked> => {
+const workOff = async (
+  { ask, live, pid }: Lister,
+  { count, label }: { count: number; label: string },
+): Promise<Worked> => {
   const list = listOf(count, label);
+  const used = startCpuMeter(pid);
   const startedMs = performance.now();
-  const { catch_all: accepted = 0 } = await untilEnded(ask, key, await postList(ask, key, list));
+  const { catch_all: accepted = 0 } = await untilEnded(ask, live, await postList(ask, live, list));
   return {
+    ...used(count),
     perSecond: count / ((performance.now() - startedMs) / 1000),
     wrong: count - accepted,
   };
 };
-
-const p95 = (values: readonly number[]): number =>
-  values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.95)] ?? Number.NaN;
 
 /** How long real-time checks take, in milliseconds. */
 const timeChecks = async ({ service, live }: BulkService, label: string): Promise<number[]> => {
@@ -163,39 +192,94 @@ const finishedOf = async ({ ask, live }: BulkService, id: string): Promise<numbe
 const rateOf = (rounds: readonly Worked[]): number => median(rounds.map(({ perSecond }) => perSecond));
 const wrongIn = (rounds: readonly Worked[]): number => rounds.reduce((sum, { wrong }) => sum + wrong, 0);
 
-/** A list against smtp-sink: connections shared, a connection for each, and real-time checks meanwhile. */
+const LOOKED_MS = 8_000;
+const LOOKED_MS_MAX = 5;
+
+/** How long `/healthz` and a page take for a while. */
+const timeLooks = ({ service: { url }, session }: BulkService) => {
+  const headers = { cookie: `pw_session=${session}`, accept: "text/html" };
+  const requests = {
+    "/healthz": () => fetch(`${url}/healthz`),
+    "the page of verifications": () => fetch(`${url}/verify`, { headers, redirect: "manual" }),
+  };
+  return latenciesDuring(requests, Bun.sleep(LOOKED_MS));
+};
+
+type Looks = Awaited<ReturnType<typeof timeLooks>>;
+
+const lookMarks = (idle: Looks, busy: Looks): Mark[] =>
+  [["/healthz", "p99", 0.99] as const, ["the page of verifications", "p95", 0.95] as const].flatMap(
+    ([what, of, share]): Mark[] => {
+      const valueIn = (looks: Looks) => percentile(looks.get(what) ?? [], share);
+      const [idleMs, busyMs] = [valueIn(idle), valueIn(busy)];
+      const mark = { group: "bulk", what: `${what} during a list, ${of}` };
+      const note = `idle ${idleMs.toFixed(1)} ms; ${busy.get(what)?.length ?? 0} requests`;
+      return [
+        { ...mark, value: busyMs, unit: "ms", limit: { most: LOOKED_MS_MAX }, note },
+        { ...mark, what: `${mark.what} over idle`, value: busyMs / idleMs, unit: "", limit: { most: 2 } },
+      ];
+    },
+  );
+
+/** Real-time checks, `/healthz` and a page, without and during a list. */
+const measureMeanwhile = async (shared: BulkService): Promise<Mark[]> => {
+  const idle = { checks: await timeChecks(shared, "idle"), looks: await timeLooks(shared) };
+  const count = ADDRESSES * BUSY_TIMES;
+  const job = await postList(shared.ask, shared.live, listOf(count, "meanwhile"));
+  const before = await finishedOf(shared, job);
+  const startedMs = performance.now();
+  const busy = { looks: await timeLooks(shared), checks: await timeChecks(shared, "busy") };
+  const finished = await finishedOf(shared, job);
+  if (finished === count) throw new Error("the list ended before what was measured during it");
+  const meanwhile = (finished - before) / ((performance.now() - startedMs) / 1000);
+  const [idleMs, busyMs] = [percentile(idle.checks, 0.95), percentile(busy.checks, 0.95)];
+  const note = `medians: ${median(idle.checks).toFixed(1)} ms idle, ${median(busy.checks).toFixed(1)} ms during a list`;
+  const group = "bulk";
+  return [
+    ...lookMarks(idle.looks, busy.looks),
+    { group, what: "real-time p95, idle", value: idleMs, unit: "ms" },
+    { group, what: "real-time p95, during a list", value: busyMs, unit: "ms" },
+    { group, what: "that list meanwhile", value: Math.round(meanwhile), unit: "/s" },
+    {
+      group,
+      what: "real-time p95 during a list over idle",
+      value: busyMs / idleMs,
+      unit: "",
+      limit: { most: 2 },
+      note,
+    },
+  ];
+};
+
+const rateMarks = (what: string, rounds: readonly Worked[], least: number): Mark[] => {
+  const note = `median of ${rounds.length} lists`;
+  const value = Math.round(rateOf(rounds));
+  return [
+    { group: "bulk", what, value, unit: "/s", limit: { least }, note },
+    ...cpuMarks({ group: "bulk", what }, rounds),
+  ];
+};
+
+/** A list against smtp-sink: connections shared, a connection for each, and what else is asked meanwhile. */
 export const measureBulk = async (stage: Stage): Promise<Mark[]> => {
   const port = await startSink(stage, "bulk-sink");
   const zone = Array.from({ length: DOMAINS }, (_, n) => mailDomain(`bulk${n}.test`, "127.0.0.1")).flat();
   const names = await startNames(stage, "bulk-names", zone);
   const shared = await startForLists(stage, "bulk-shared", settingsWith(names.setting, port));
   const lone = await startLone(stage, settingsWith(names.setting, port));
-  const [rounds, loneRounds]: [Worked[], Worked[]] = [[], []];
+  const [all, allLone]: [Worked[], Worked[]] = [[], []];
   try {
-    for (let round = 0; round < ROUNDS; round++) {
-      loneRounds.push(await workOff(lone.ask, lone.live, { count: LONE_ADDRESSES, label: `l${round}x` }));
-      rounds.push(await workOff(shared.ask, shared.live, { count: ADDRESSES, label: `s${round}x` }));
+    for (let round = 0; round <= ROUNDS; round++) {
+      allLone.push(await workOff(lone, { count: LONE_ADDRESSES, label: `l${round}x` }));
+      all.push(await workOff({ ...shared, pid: shared.service.pid }, { count: ADDRESSES, label: `s${round}x` }));
     }
-    const idle = await timeChecks(shared, "idle");
-    const job = await postList(shared.ask, shared.live, listOf(ADDRESSES * BUSY_TIMES, "meanwhile"));
-    const before = await finishedOf(shared, job);
-    const startedMs = performance.now();
-    const busy = await timeChecks(shared, "busy");
-    const meanwhile = ((await finishedOf(shared, job)) - before) / ((performance.now() - startedMs) / 1000);
-    const group = "bulk";
-    const note = `medians: ${median(idle).toFixed(1)} ms idle, ${median(busy).toFixed(1)} ms during a list`;
-    const figure = (what: string, value: number, unit: string): Mark => ({ group, what, value, unit });
-    const least = (limit: number) => ({ limit: { least: limit } });
-    const most = (limit: number) => ({ limit: { most: limit } });
+    const [rounds, loneRounds] = [all.slice(1), allLone.slice(1)];
+    const wrong = wrongIn([...all, ...allLone]);
     return [
-      figure("a list worked off, a connection each", Math.round(rateOf(loneRounds)), "/s"),
-      { ...figure("a list worked off, connections shared", Math.round(rateOf(rounds)), "/s"), ...least(5_000) },
-      { ...figure("shared over a connection each", rateOf(rounds) / rateOf(loneRounds), ""), ...least(2) },
-      { ...figure("results that are wrong", wrongIn([...rounds, ...loneRounds]), ""), ...most(0) },
-      figure("real-time p95, idle", p95(idle), "ms"),
-      figure("real-time p95, during a list", p95(busy), "ms"),
-      figure("that list meanwhile", Math.round(meanwhile), "/s"),
-      { ...figure("real-time p95 during a list over idle", p95(busy) / p95(idle), ""), ...most(2), note },
+      ...rateMarks("a list, a connection each", loneRounds, 5_000),
+      ...rateMarks("a list, connections shared", rounds, 12_000),
+      { group: "bulk", what: "results that are wrong", value: wrong, unit: "", limit: { most: 0 } },
+      ...(await measureMeanwhile(shared)),
     ];
   } finally {
     await shared.service.stop();

@@ -3,6 +3,7 @@ import { newId } from "../../src/foundation/base/secrets.ts";
 import { BlocklistStore } from "../../src/blocklist/store.ts";
 import { AccountsSlice } from "../../src/accounts/open.ts";
 import type { Db } from "../../src/foundation/db/open.ts";
+import { signInOwner } from "./stage.ts";
 
 /** What a busy account has after ninety days. */
 export const SIZES = { verifications: 1_000_000, days: 90, targets: 10_000, listedEvery: 50, rows: 100_000 } as const;
@@ -44,7 +45,8 @@ const SUM_USAGE = `INSERT INTO usage_daily (account_id, mode, day, key_id, sourc
 
 /** An account with its history so far; its owner's session, and its keys. */
 export const fillAccount = (db: Db, count: number = SIZES.verifications) => {
-  const { accounts, keys, users, sessions } = new AccountsSlice({ db, clock: systemClock });
+  const slice = new AccountsSlice({ db, clock: systemClock });
+  const { accounts, keys } = slice;
   const created = accounts.create("bench", "scale");
   if (!created.ok) throw new Error("the account could not be made");
   accounts.grantCredits("bench", 10 * count + 10_000_000, "bench");
@@ -55,11 +57,7 @@ export const fillAccount = (db: Db, count: number = SIZES.verifications) => {
   };
   const [live, test] = [keyOf("live"), keyOf("test")];
   const accountId = created.value.id;
-  const invited = users.invite({ accountId, email: "owner@bench.example", role: "owner", isOperator: true }, null);
-  if (!invited.ok) throw new Error("no user");
-  const session = db.transact((tx) =>
-    sessions.open(tx, invited.value.user.id, { address: "127.0.0.1", userAgent: "bench" }),
-  );
+  const session = signInOwner(db, slice, accountId);
   const nowMs = Date.now();
   const span = {
     $count: count,

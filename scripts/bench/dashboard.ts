@@ -3,7 +3,7 @@ import { cpuSecondsOf } from "../harness/binary.ts";
 import { postList, untilEnded } from "./bulk.ts";
 import { fillAccount, SIZES } from "./dashboard-history.ts";
 import { fillHistory, HISTORY } from "./dmarc-history.ts";
-import { type Mark, median } from "./marks.ts";
+import { type Mark, median, percentile } from "./marks.ts";
 import { newDataDir, openData, type Service, type Settings, type Stage, startBinary } from "./stage.ts";
 
 const GROUP = "dashboard";
@@ -73,9 +73,6 @@ const timesOf = async ({ service, session }: Prepared, path: string): Promise<Ti
   return { timesMs, processorMs: ((cpuSecondsOf(service.pid) - startedS) * 1_000) / CALLS };
 };
 
-const p99 = (times: readonly number[]): number =>
-  times.toSorted((a, b) => a - b)[Math.ceil(times.length * 0.99) - 1] ?? Number.NaN;
-
 /** Every page about a domain. */
 const dmarcPages = (path: string): ReadonlyArray<readonly [path: string, what: string]> => {
   const from = new Date(Date.now() - HISTORY.days * DAY_MS).toISOString().slice(0, 10);
@@ -125,7 +122,7 @@ export const measureDashboard = async (stage: Stage): Promise<Mark[]> => {
       const timing = await timesOf(prepared, path).catch((error: unknown) => String(error));
       const isMeasured = typeof timing !== "string";
       const note = isMeasured
-        ? `p99 ${p99(timing.timesMs).toFixed(1)} ms, processor ${timing.processorMs.toFixed(1)} ms; ${of}`
+        ? `p99 ${percentile(timing.timesMs, 0.99).toFixed(1)} ms, processor ${timing.processorMs.toFixed(1)} ms; ${of}`
         : timing;
       const value = isMeasured ? median(timing.timesMs) : null;
       marks.push({ group: GROUP, what, value, unit: "ms", limit: { most: MEDIAN_MS_MAX }, note });

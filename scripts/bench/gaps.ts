@@ -4,7 +4,8 @@ import { postList, untilEnded } from "./bulk.ts";
 import { FILL_EVIDENCE, SIZES, fillAccount } from "./dashboard-history.ts";
 import { DOMAIN, largeMailOf, mailOf } from "./dmarc-mails.ts";
 import { GROUP, GapMeter, WATCH, type Watched, spawnWatched } from "./gap-meter.ts";
-import type { Mark } from "./marks.ts";
+import { latenciesDuring } from "./latencies.ts";
+import { type Mark, percentile } from "./marks.ts";
 import { listOf, startProviders } from "./providers.ts";
 import { type Service, type Settings, type Stage, environment, newDataDir, openData, startServing } from "./stage.ts";
 
@@ -63,27 +64,6 @@ const DAY_S = 86_400;
 const WARM_UP_MS = 2_000;
 /** A list is not processed for longer. */
 const PROCESSED_MS = 60_000;
-const p99 = (times: readonly number[]): number =>
-  times.toSorted((a, b) => a - b)[Math.ceil(times.length * 0.99) - 1] ?? Number.NaN;
-
-/** How long a small answer and a page take while `work` goes on, in milliseconds. */
-const latenciesDuring = async (requests: Readonly<Record<string, () => Promise<Response>>>, work: Promise<unknown>) => {
-  let isOver = false;
-  const ended = work.finally(() => {
-    isOver = true;
-  });
-  const times = new Map(Object.keys(requests).map((name) => [name, [] as number[]]));
-  const watch = async (name: string, request: () => Promise<Response>): Promise<void> => {
-    while (!isOver) {
-      const startedMs = performance.now();
-      await (await request()).arrayBuffer();
-      times.get(name)?.push(performance.now() - startedMs);
-      await Bun.sleep(5);
-    }
-  };
-  await Promise.all([ended, ...Object.entries(requests).map(([name, request]) => watch(name, request))]);
-  return times;
-};
 
 const answered = async (response: Response, what: string): Promise<string> => {
   const text = await response.text();
@@ -194,7 +174,7 @@ const measureList = async (client: Client, rows: number, { meter, watched }: Wat
   );
   const size = `a list of ${rows.toLocaleString("en")} addresses`;
   const p99Of = (name: string) => ({
-    value: p99(times.get(name) ?? []),
+    value: percentile(times.get(name) ?? [], 0.99),
     unit: "ms",
     note: `while ${size} was processed`,
   });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { AccountsSlice } from "../../src/accounts/open.ts";
 import { signalsSchema } from "../../src/verify/result.ts";
-import { openData } from "./stage.ts";
+import { openData, signInOwner } from "./stage.ts";
 
 const ROWS_AT_ONCE = 100_000;
 const DAY_MS = 86_400_000;
@@ -31,7 +31,8 @@ const emailOf = (check: number): string => `u${check}@any${check % 997}.com`;
 export const createOwner = (dataDir: string): Owner => {
   const db = openData(dataDir);
   try {
-    const { accounts, keys, users, sessions } = new AccountsSlice({ db, clock: systemClock });
+    const slice = new AccountsSlice({ db, clock: systemClock });
+    const { accounts, keys } = slice;
     const created = accounts.create("bench", "scale");
     if (!created.ok) throw new Error("the account could not be made");
     const accountId = created.value.id;
@@ -40,10 +41,7 @@ export const createOwner = (dataDir: string): Owner => {
       if (!issued.ok) throw new Error(`no key: ${issued.error}`);
       return issued.value;
     };
-    const invited = users.invite({ accountId, email: "owner@bench.example", role: "owner", isOperator: true }, null);
-    if (!invited.ok) throw new Error("no user");
-    const { user } = invited.value;
-    const session = db.transact((tx) => sessions.open(tx, user.id, { address: "127.0.0.1", userAgent: "bench" }));
+    const session = signInOwner(db, slice, accountId);
     const live = keyOf("live");
     const firstMs = Math.floor(Date.now() / DAY_MS - 90) * DAY_MS;
     return {

@@ -2,7 +2,7 @@ import { AccountsSlice } from "../../src/accounts/open.ts";
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { newId } from "../../src/foundation/base/secrets.ts";
 import { VerificationStore } from "../../src/verify/store.ts";
-import { residentMbOf } from "../harness/binary.ts";
+import { anonymousMbOf, residentMbOf } from "../harness/binary.ts";
 import { inTurns } from "../harness/world.ts";
 import { type Mark, median } from "./marks.ts";
 import { mailDomain, startNames, startSink } from "./servers.ts";
@@ -105,6 +105,7 @@ const timeRounds = async (url: string, keys: readonly string[]): Promise<number>
 interface Run {
   readonly healthyMs: number;
   readonly memoryMb: number;
+  readonly anonymousMb: number;
   readonly pending: number;
   readonly connections: number;
 }
@@ -127,8 +128,8 @@ const run = async (stage: Stage, settings: Settings, { name, pending, connection
     }
     await Bun.sleep(SETTLE_MS);
     const healthyMs = await timeRounds(service.url, keys);
-    const memoryMb = residentMbOf(service.pid);
-    return { healthyMs, memoryMb, pending: countPending(dataDir), connections: silent.open() };
+    const [memoryMb, anonymousMb] = [residentMbOf(service.pid), anonymousMbOf(service.pid)];
+    return { healthyMs, memoryMb, anonymousMb, pending: countPending(dataDir), connections: silent.open() };
   } finally {
     await service.stop("SIGKILL");
     silent.stop();
@@ -142,6 +143,7 @@ const marksOf = (idle: Run, busy: Run, mbMax: number): Mark[] => {
   return [
     { ...how, what: "checks pending on a silent server", value: busy.pending, unit: "", limit: { least: PENDING } },
     { ...how, what: "memory meanwhile", value: busy.memoryMb, unit: "MB", limit: { most: mbMax } },
+    { ...how, what: "of it anonymous", value: busy.anonymousMb, unit: "MB" },
     {
       ...{ group: "silent", what: `${CHECKS} checks of a healthy server, times their idle time`, unit: "" },
       ...{
@@ -174,5 +176,5 @@ export const measureSilent = async (stage: Stage): Promise<Mark[]> => {
   const idle = await run(stage, settings, { name: "idle", pending: 0, connections: 0 });
   const few = await run(stage, settings, { name: "few", pending: PENDING, connections: SILENT_HOSTS });
   const all = await run(stage, { ...settings, ...ceilings }, { name: "all", pending: PENDING, connections: PENDING });
-  return [...marksOf(idle, few, 250), ...marksOf(idle, all, 200)];
+  return [...marksOf(idle, few, 250), ...marksOf(idle, all, 250)];
 };

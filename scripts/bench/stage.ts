@@ -1,5 +1,6 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import type { AccountsSlice } from "../../src/accounts/open.ts";
 import { type Config, readConfig } from "../../src/service/config.ts";
 import { type Db, openDb } from "../../src/foundation/db/open.ts";
 import { freePort } from "../harness/world.ts";
@@ -48,6 +49,14 @@ export const openData = (dataDir: string): Db => {
   const opened = openDb(join(dataDir, "postwarden.db"));
   if (opened.ok) return opened.value;
   throw new Error(`the database cannot be opened: ${opened.error.kind}`);
+};
+
+/** Makes an owner of an account, who is an operator too, and opens a session of theirs. */
+export const signInOwner = (db: Db, { users, sessions }: AccountsSlice, accountId: string): string => {
+  const invited = users.invite({ accountId, email: "owner@bench.example", role: "owner", isOperator: true }, null);
+  if (!invited.ok) throw new Error("no user");
+  const { id } = invited.value.user;
+  return db.transact((tx) => sessions.open(tx, id, { address: "127.0.0.1", userAgent: "bench" }));
 };
 
 /** A process of ours that serves HTTP. */

@@ -111,13 +111,16 @@ export const clockOf = (offsetFile: string): Environment => {
 const CLOCK_TICKS_PER_S = 100;
 
 /** A figure of `/proc/PID/status` in megabytes (10^6 bytes). */
-const memoryMbOf = (pid: number, field: "VmRSS" | "VmHWM"): number => {
+const memoryMbOf = (pid: number, field: "VmRSS" | "VmHWM" | "RssAnon"): number => {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   return (Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(status)?.[1]) * 1024) / 1e6;
 };
 
 /** Resident memory in megabytes (10^6 bytes). */
 export const residentMbOf = (pid: number): number => memoryMbOf(pid, "VmRSS");
+
+/** Resident memory that belongs to no file, in megabytes: without the pages of the executable, which others share. */
+export const anonymousMbOf = (pid: number): number => memoryMbOf(pid, "RssAnon");
 
 /** The most resident memory since the start of the process, in megabytes; 0 when the process has ended. */
 export const peakMbOf = (pid: number): number => {
@@ -136,4 +139,27 @@ export const cpuSecondsOf = (pid: number): number => {
   // The fields after the name, which may contain spaces.
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1)?.split(" ") ?? [];
   return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_S;
+};
+
+/** Processor time of threads so far, in microseconds. */
+export interface ThreadTimes {
+  /** Of the main thread, which runs the event loop. */
+  readonly eventLoop: number;
+  /** Of the threads that compile JavaScript, by their ids; they come and go. */
+  readonly compilers: ReadonlyMap<string, number>;
+}
+
+export const threadTimesOf = (pid: number): ThreadTimes => {
+  const microseconds = (thread: string): number =>
+    Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8").split(" ")[0]) / 1_000;
+  const compilers = new Map<string, number>();
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    try {
+      const isCompiler = readFileSync(`/proc/${pid}/task/${thread}/comm`, "utf8").startsWith("JIT");
+      if (isCompiler) compilers.set(thread, microseconds(thread));
+    } catch {
+      // The thread ended between the listing and the reading.
+    }
+  }
+  return { eventLoop: microseconds(String(pid)), compilers };
 };
