@@ -3,7 +3,9 @@ import type { Page } from "playwright-core";
 
 /** Every place of the page map; `{id}` stands for an id or a key. Each must be reached by links from the home page. */
 export const PAGE_MAP: readonly string[] = [
-  ...["/", "/verify", "/verify/{id}", "/lists", "/lists/{id}"],
+  ...["/", "/welcome", "/welcome/report-mail", "/verify", "/verify/{id}", "/lists", "/lists/{id}"],
+  ...["hosts", "compare", "about"].map((tab) => `/lists/{id}?tab=${tab}`),
+  "/lists/{id}?confirm=download",
   ...[
     "/dmarc",
     "/dmarc/{id}",
@@ -30,6 +32,9 @@ const ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 /** Another page of the same table. */
 const OF_PAGES = ["cursor", "first", "trail", "rows"];
 
+/** Parameters that choose another part of a page. */
+const OF_PARTS = ["tab", "confirm"];
+
 /** The kind of page that a path leads to: ids and keys replaced, the names of its parameters kept. */
 export const placeOf = (target: string): string => {
   const { pathname, searchParams } = new URL(target, "http://localhost");
@@ -38,7 +43,8 @@ export const placeOf = (target: string): string => {
     .replace(/\/sources\/[^/]+/, "/sources/{key}")
     .replace(/\/(rows|listings|members)\/[^/]+/, "/$1/{key}");
   const names = [...new Set(searchParams.keys())].filter((name) => !OF_PAGES.includes(name)).toSorted();
-  return names.length === 0 ? path : `${path}?${names.join("&")}`;
+  const kept = names.map((name) => (OF_PARTS.includes(name) ? `${name}=${searchParams.get(name)}` : name));
+  return kept.length === 0 ? path : `${path}?${kept.join("&")}`;
 };
 
 /** The links of a page to other pages of the dashboard. */

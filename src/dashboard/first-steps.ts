@@ -39,10 +39,13 @@ interface StepRule {
   readonly isDone: (facts: FirstStepFacts, setUp: ServiceSetUp) => boolean;
 }
 
+/** What pages say of the machine before the first check of this process. */
+export const MACHINE_UNCHECKED =
+  "This machine has not been checked since the service started; that happens within the hour.";
+
 const machineText = ({ machine: { checkedAtMs, isRunning, failures, warnings, passed } }: ServiceSetUp): string => {
   if (isRunning) return "The checks run now: outgoing port 25, DNS, reverse DNS, blocklists, disk, clock and backups.";
-  if (checkedAtMs === null)
-    return "Outgoing port 25, DNS, reverse DNS, blocklists, disk, clock and backups. It takes up to 25 seconds.";
+  if (checkedAtMs === null) return `${MACHINE_UNCHECKED} The checks take up to 25 seconds.`;
   const found = [
     failures.length > 0 ? `${failures.length} failed` : null,
     warnings.length > 0 ? `${warnings.length} ${warnings.length === 1 ? "warning" : "warnings"}` : null,

@@ -8,7 +8,7 @@ import type { Access, Role } from "./visit.ts";
 type Recorded = { readonly action: string } | { readonly useCase: string } | { readonly none: string };
 
 interface RoleRules {
-  readonly role: Role | "operator";
+  readonly role: Exclude<Access, "anyone">;
   /** The words of the guide to the dashboard about the role. */
   readonly may: string;
   readonly forms: Readonly<Record<string, Recorded>>;
@@ -113,12 +113,15 @@ const OWNER_FORMS = {
   "/settings/notifications/test-mail": none("a mail to the user, which changes nothing"),
   // The form names its act itself: notifications.stop or notifications.resume.
   "/settings/notifications/mail": action("notifications.stop"),
-  "/settings/personal-data/find": none("a search, which changes nothing"),
-  "/settings/personal-data/export": action("data.export"),
   "/settings/users": useCase("users.add"),
   "/settings/users/:id/role": useCase("users.role"),
   "/settings/users/:id/remove": useCase("users.remove"),
   "/settings/users/:id/reset": useCase("users.reset"),
+} as const;
+
+const OWNER_OR_OPERATOR_FORMS = {
+  "/settings/personal-data/find": none("a search, which changes nothing"),
+  "/settings/personal-data/export": action("data.export"),
 } as const;
 
 const OPERATOR_FORMS = {
@@ -151,7 +154,7 @@ export const ROLES: readonly RoleRules[] = [
   },
   {
     role: "owner",
-    may: "also enroll, change and delete domains and blocklist targets, manage webhooks, notifications, keys, users and the account, and export what is stored of the account or about a person",
+    may: "also enroll, change and delete domains and blocklist targets, and manage webhooks, notifications, keys, users and the account",
     forms: OWNER_FORMS,
     pages: [
       "/dmarc/new",
@@ -162,10 +165,15 @@ export const ROLES: readonly RoleRules[] = [
       "/settings/audit.csv",
       "/settings/keys",
       "/settings/keys/:id",
-      "/settings/personal-data",
       "/settings/users",
       "/settings/users/:id",
     ],
+  },
+  {
+    role: "owner or operator",
+    may: "also find and export what is stored about a person, and export the account",
+    forms: OWNER_OR_OPERATOR_FORMS,
+    pages: ["/settings/personal-data"],
   },
   {
     role: "operator",
@@ -244,6 +252,7 @@ export const hasRole = (
   if (access === "anyone") return true;
   if (user === undefined) return false;
   if (access === "operator") return user.isOperator;
+  if (access === "owner or operator") return user.isOperator || user.role === "owner";
   if (access === "viewer") return true;
   return access === "member" ? user.role !== "viewer" : user.role === "owner";
 };

@@ -174,7 +174,9 @@ export class Dashboard {
     if (viewer?.user.role === "viewer" && route.method === "GET" && route.path === "/")
       return redirectToPath(viewer.href("/dmarc"));
     if (!hasRole(route.access, viewer?.user))
-      return this.#render(visit, { view: { ...ErrorBody({ status: 403, message: deniedText(route) }), status: 403 } });
+      return this.#render(visit, {
+        view: { ...ErrorBody({ status: 403, message: DENIED[route.access] }), status: 403 },
+      });
     if (route.method === "POST") await abortIfClientGone(request);
     // A form gets its turn once its body is there.
     else await visit.turn();
@@ -321,12 +323,14 @@ const hasSucceeded = (outcome: Outcome | Response): boolean =>
     ? outcome.status < CLIENT_ERROR && !isRefusal(outcome)
     : (outcome.view.status ?? 200) < CLIENT_ERROR;
 
-const deniedText = ({ access }: PageRoute): string =>
-  access === "owner"
-    ? "Only an owner of the account can do this. Ask one of the owners."
-    : access === "member"
-      ? "Only members of the account can see this page."
-      : "Only an operator of this service can see this page.";
+const DENIED: Readonly<Record<PageRoute["access"], string>> = {
+  anyone: "You cannot see this page.",
+  viewer: "You cannot see this page.",
+  member: "Only members of the account can see this page.",
+  owner: "Only an owner of the account can do this. Ask one of the owners.",
+  "owner or operator": "Only an owner of the account or an operator of this service can do this. Ask one of them.",
+  operator: "Only an operator of this service can see this page.",
+};
 
 /** Nothing that a session sees may be kept by a cache or framed. */
 const privately = (response: Response): Response => {

@@ -180,7 +180,7 @@ export interface Outcome {
   readonly form?: FormState;
 }
 
-export type Access = "anyone" | Role | "operator";
+export type Access = "anyone" | Role | "operator" | "owner or operator";
 
 /** What components need to know of the page that they are on. */
 export interface PageFacts {

@@ -62,6 +62,16 @@ describe.each(WAYS)("a blocklist target %s", (name, way) => {
 });
 
 describe("blocklists", () => {
+  test("show a clean target on one screen, also one that was listed and has a list that cannot be believed", async () => {
+    const hands = await Hands.of("owner", WAYS[0][1], "/blocklists?state=clean");
+    const { page } = hands;
+    await page.setViewportSize({ width: 1_440, height: 900 });
+    await hands.follow("85.13.130.8", page.locator("main"));
+    await hands.sees("listed 1 time");
+    await hands.sees("cannot be believed");
+    expect(await page.evaluate("document.documentElement.scrollHeight")).toBe(900);
+  });
+
   test("say which lists cannot be believed, and what to do", async () => {
     const hands = await Hands.of("owner", WAYS[1][1], "/blocklists/lists");
     await hands.sees("cannot be believed");

@@ -9,15 +9,11 @@ afterEach(async () => {
 const CHECK_MS_MAX = 60_000;
 
 beforeAll(async () => {
-  const hands = await Hands.of("owner", WAYS[1][1], "/settings/sender");
-  const text = await hands.person.text();
-  if (text.includes("Not checked since")) {
-    await hands.press("Check now");
-    for (const endMs = Date.now() + CHECK_MS_MAX; Date.now() < endMs; await Bun.sleep(1_000)) {
-      await hands.person.goto("/settings/sender");
-      if (!(await hands.person.text()).includes("Checking this machine…")) break;
-    }
-  }
+  const { page } = await signedIn("owner");
+  await page.goto("/settings/sender");
+  const text = await page.locator("main").textContent();
+  if (text?.includes("Not checked since") === true) await page.getByRole("button", { name: "Check now" }).click();
+  await page.getByText("Checking this machine…").waitFor({ state: "detached", timeout: CHECK_MS_MAX });
   await leave();
 }, CHECK_MS_MAX * 2);
 

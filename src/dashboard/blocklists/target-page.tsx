@@ -4,8 +4,9 @@ import type { TargetRow } from "../../blocklist/store.ts";
 import type { TargetChangeView, ListTimeline } from "../../blocklist/target-history.ts";
 import { stateOfTarget } from "../../blocklist/target-table.ts";
 import { Button, MoreForm, PostForm } from "../components/form.tsx";
+import { Mono } from "../components/copy.tsx";
 import { Link } from "../components/inline.tsx";
-import { Callout, Columns, PageHead, Panel, Row, Rows, Live } from "../components/panel.tsx";
+import { Callout, Columns, PageHead, Panel, Live } from "../components/panel.tsx";
 import { Time, countText } from "../components/figures.tsx";
 import {
   ChangesPanel,
@@ -14,6 +15,7 @@ import {
   MembersPanel,
   MutedPanel,
   UnbelievedPanel,
+  isUnbelieved,
 } from "./target-panels.tsx";
 import { SettingsFields, settingsOf } from "./common.tsx";
 import { TimelinePanel } from "./timeline-view.tsx";
@@ -59,17 +61,21 @@ export const TargetPage = (props: TargetPageProps) => {
         <State {...props} />
         {isRange ? <MembersPanel {...props} /> : timelines.length > 0 && <TimelinePanel timelines={timelines} />}
       </Live>
-      <Columns
-        side={
-          <>
-            <UnbelievedPanel {...props} />
-            <MutedPanel {...props} />
-          </>
-        }
-      >
+      {hasSide(props) ? (
+        <Columns
+          side={
+            <>
+              <UnbelievedPanel {...props} />
+              <MutedPanel {...props} />
+            </>
+          }
+        >
+          <ChangesPanel changes={changes} historyPath={`${path}/history`} />
+        </Columns>
+      ) : (
         <ChangesPanel changes={changes} historyPath={`${path}/history`} />
-        <SettingsPanel {...props} />
-      </Columns>
+      )}
+      <SettingsPanel {...props} />
     </>
   );
 };
@@ -196,39 +202,57 @@ const Unlisted = ({ target, timelines }: TargetPageProps) => {
   }
 };
 
+/** Whether something stands beside the changes. */
+const hasSide = ({ timelines, mutes }: TargetPageProps): boolean =>
+  mutes.length > 0 || timelines.some((one) => isUnbelieved(one));
+
+/** How the target is checked and who is notified, in one line. */
 const SettingsPanel = ({ target, range }: TargetPageProps) => {
   const { id, recipients, webhookUrl, alertSeverityMin, createdAtMs } = range ?? target;
   return (
-    <Panel title="Settings" isFlush>
-      <Rows>
-        <Row label="Checks">every six hours, every hour while it is listed</Row>
-        <Row label="Mail to">{recipients.length === 0 ? "the recipients of the account" : recipients.join(", ")}</Row>
-        <Row label="Webhook">{webhookUrl ?? "that of the account"}</Row>
-        <Row label="Notify from">{alertSeverityMin ?? "as the account is set"}</Row>
-        <Row label="Added">
-          <Time atMs={createdAtMs} style="full" />
-        </Row>
-      </Rows>
-      {range === null ? (
-        <div class="panel-body actions">
-          <MoreForm label="Edit settings" action={`/blocklists/${id}/settings`}>
-            <SettingsFields settings={settingsOf(target)} />
-            <div class="actions">
-              <Button kind="main">Save</Button>
-            </div>
-          </MoreForm>
-          <PostForm action="/blocklists/bulk">
-            <input type="hidden" name="ids" value={id} />
-            <Button kind="danger" name="act" value="delete" icon="trash-2">
-              Delete …
-            </Button>
-          </PostForm>
-        </div>
-      ) : (
-        <p class="panel-body soft">
-          It belongs to <Link href={`/blocklists/${range.id}`}>{range.value}</Link>: pause, change or delete the range.
+    <Panel
+      title="Settings"
+      aside={
+        <>
+          Added <Time atMs={createdAtMs} style="full" />
+        </>
+      }
+    >
+      <div class="text-and-acts">
+        <p>
+          Checked every six hours, every hour while it is listed.{" "}
+          {recipients.length === 0
+            ? "Mail goes to the recipients of the account"
+            : `Mail goes to ${recipients.join(", ")}`}
+          , events to {webhookUrl === null ? "the webhook of the account" : <Mono text={webhookUrl} />}
+          {alertSeverityMin === null
+            ? ", from the severity that the account has set."
+            : `, from ${alertSeverityMin} severity on.`}
+          {range !== null && (
+            <>
+              {" "}
+              It belongs to <Link href={`/blocklists/${range.id}`}>{range.value}</Link>: pause, change or delete the
+              range.
+            </>
+          )}
         </p>
-      )}
+        {range === null && (
+          <>
+            <MoreForm label="Edit settings" action={`/blocklists/${id}/settings`}>
+              <SettingsFields settings={settingsOf(target)} />
+              <div class="actions">
+                <Button kind="main">Save</Button>
+              </div>
+            </MoreForm>
+            <PostForm action="/blocklists/bulk">
+              <input type="hidden" name="ids" value={id} />
+              <Button kind="danger" name="act" value="delete" icon="trash-2">
+                Delete …
+              </Button>
+            </PostForm>
+          </>
+        )}
+      </div>
     </Panel>
   );
 };

@@ -177,6 +177,9 @@ export const notifiedText = ({ webhook, mailedTo, reason }: TargetChangeView): s
   return parts.filter((text) => text !== null).join(", ");
 };
 
+/** Changes that stand open; earlier ones are folded away. */
+const CHANGES_OPEN = 3;
+
 /** The latest listings and delistings of a target. */
 export const ChangesPanel = ({
   changes,
@@ -184,29 +187,48 @@ export const ChangesPanel = ({
 }: {
   readonly changes: readonly TargetChangeView[];
   readonly historyPath: string;
+}) => {
+  const earlier = changes.slice(CHANGES_OPEN);
+  return (
+    <Panel title="Changes" aside={<Link href={historyPath}>All checks</Link>} isFlush>
+      {changes.length === 0 ? (
+        <Empty title="No change yet">
+          <p>Every listing and delisting will be here, with how you were notified.</p>
+        </Empty>
+      ) : (
+        <ChangeTable caption="Changes, the newest first" changes={changes.slice(0, CHANGES_OPEN)} />
+      )}
+      {earlier.length > 0 && (
+        <details class="fold">
+          <summary>{earlier.length} earlier</summary>
+          <ChangeTable caption="Earlier changes, the newest first" changes={earlier} />
+        </details>
+      )}
+    </Panel>
+  );
+};
+
+const ChangeTable = ({
+  caption,
+  changes,
+}: {
+  readonly caption: string;
+  readonly changes: readonly TargetChangeView[];
 }) => (
-  <Panel title="Changes" aside={<Link href={historyPath}>All checks</Link>} isFlush>
-    {changes.length === 0 ? (
-      <Empty title="No change yet">
-        <p>Every listing and delisting will be here, with how you were notified.</p>
-      </Empty>
-    ) : (
-      <Table
-        caption="Changes, the newest first"
-        columns={[{ title: "When" }, { title: "What", isText: true }, { title: "Notified" }]}
-        rows={changes.map((change, at) => ({
-          key: at,
-          cells: [
-            <Time key="at" atMs={change.atMs} style="full" />,
-            <What key="what" change={change} />,
-            <span key="sent" class="small">
-              {notifiedText(change)}
-            </span>,
-          ],
-        }))}
-      />
-    )}
-  </Panel>
+  <Table
+    caption={caption}
+    columns={[{ title: "When" }, { title: "What", isText: true }, { title: "Notified" }]}
+    rows={changes.map((change, at) => ({
+      key: at,
+      cells: [
+        <Time key="at" atMs={change.atMs} style="full" />,
+        <What key="what" change={change} />,
+        <span key="sent" class="small">
+          {notifiedText(change)}
+        </span>,
+      ],
+    }))}
+  />
 );
 
 const What = ({ change: { change, name, address, reason, sinceMs, atMs } }: { readonly change: TargetChangeView }) => {
@@ -293,9 +315,12 @@ interface SidePanelProps {
   readonly names: ReadonlyMap<string, string>;
 }
 
+/** Whether a list says nothing about the target now, and somebody may want to do something about that. */
+export const isUnbelieved = ({ now, isMuted }: ListTimeline): boolean => now === "unknown" && !isMuted;
+
 /** The lists that say nothing about this target now, and what would help. */
 export const UnbelievedPanel = ({ target, range, timelines }: SidePanelProps) => {
-  const unknown = timelines.filter(({ now, isMuted }) => now === "unknown" && !isMuted);
+  const unknown = timelines.filter(isUnbelieved);
   if (unknown.length === 0) return null;
   return (
     <Panel title={`${countText(unknown.length, "list")} cannot be believed`} isFlush>

@@ -225,8 +225,8 @@ const Legend = () => {
       <span>
         <Time atMs={nowMs - TIMELINE_DAYS * DAY_MS} style="day" /> to today.
       </span>{" "}
-      Red: listed. Green: not listed. Red stripes: not checked, listed before and after. Grey stripes: unknown, because
-      the list did not respond as documented. Empty: not checked.
+      Red: listed. Green: not listed. Red stripes: not checked, listed before and after. Grey stripes: no usable
+      response. Empty: not checked.
     </p>
   );
 };

@@ -1,30 +1,18 @@
 import { describe, expect, test } from "bun:test";
 import { renderToString } from "preact-render-to-string";
-import { type PageFacts, PageContext } from "../visit.ts";
+import { PageContext, usePage } from "../visit.ts";
 import { countedTotal, TOTAL_MAX, Pager } from "./pager.tsx";
-
-const factsOf = (url: string): PageFacts => ({
-  csrfToken: "",
-  timeZone: "UTC",
-  nowMs: 0,
-  url,
-  form: null,
-  fieldIds: new Map(),
-  may: () => true,
-  mayOpen: () => true,
-  href: (path) => path,
-  hasManual: true,
-  brandName: "Postwarden",
-});
 
 type PagerProps = Parameters<typeof Pager>[0];
 
+const PagerAt = ({ url, ...props }: PagerProps & { readonly url: string }) => (
+  <PageContext.Provider value={{ ...usePage(), url }}>
+    <Pager {...props} />
+  </PageContext.Provider>
+);
+
 const draw = (url: string, props: PagerProps) => {
-  const html = renderToString(
-    <PageContext.Provider value={factsOf(url)}>
-      <Pager {...props} />
-    </PageContext.Provider>,
-  );
+  const html = renderToString(<PagerAt url={url} {...props} />);
   const links = [...html.matchAll(/<a [^>]*href="([^"]+)"[^>]*>([^<]+)</g)].map(([, href = "", text = ""]) => [
     text,
     href.replaceAll("&amp;", "&"),

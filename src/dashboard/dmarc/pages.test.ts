@@ -306,6 +306,8 @@ describe("alerts and settings", () => {
     const off = await visitor.submit(`/dmarc/${id}/alerts/rules`, { rule: "new_subdomain", turn: "off" });
     expect(off.text).toContain('Alerts "New subdomain" are off for this domain.');
     expect(off.text).toContain("Turn on New subdomain");
+    await visitor.submit(`/dmarc/${id}/settings`, SETTINGS);
+    expect((await visitor.get(`/dmarc/${id}/alerts`)).text).toContain("Turn on New subdomain");
   });
 
   const SETTINGS = {
@@ -314,7 +316,6 @@ describe("alerts and settings", () => {
       webhook_url: "https://example.com/hook",
       recipients: "",
       digest: "off",
-      alerts: ["new_source"],
     },
     ...{ sends_mail: "yes", require_authentic_reports: "on", retention_days: "30", raw_retention_days: "0" },
     ...{ new_source_messages: "5", new_source_percent: "0.5", failure_spike_messages: "20" },
@@ -332,7 +333,6 @@ describe("alerts and settings", () => {
       settings: {
         ...{ webhook_configured: true, sends_mail: true, retention_days: 30, raw_retention_days: 0 },
         ...{ require_authentic_reports: true, failure_reports_redact: false },
-        alerts: { new_source: true, failure_spike: false },
         alert_thresholds: {
           new_source_messages: 5,
           new_source_percent: 0.5,

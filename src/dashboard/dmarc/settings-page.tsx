@@ -1,15 +1,14 @@
 import { z } from "zod";
 import type { DomainSettingsChange, DomainView } from "../../dmarc/records/domains/domains.ts";
 import { DIGESTS, type DomainRow } from "../../dmarc/records/domains/domain-store.ts";
-import { ALERT_RULES, alertRuleName } from "../../dmarc/alerts/rules/alert-rules.ts";
 import { webhookUrlSchema } from "../../notifications/webhooks/url-store.ts";
 import { AppError } from "../../foundation/base/errors.ts";
 import { camelKeys } from "../../foundation/base/key-case.ts";
 import { manualHint } from "../../foundation/base/manual-hint.ts";
 import { Button, CheckField, Field, PostForm, SelectField, TextAreaField } from "../components/form.tsx";
-import { ButtonLink, HelpText } from "../components/inline.tsx";
+import { ButtonLink, HelpText, Link } from "../components/inline.tsx";
 import { Callout, PageHead, Panel } from "../components/panel.tsx";
-import { formAction, page, type PageRoute, flag, listOf, optionalText } from "../page.ts";
+import { formAction, page, type PageRoute, flag, optionalText } from "../page.ts";
 import { type View, type Viewer, redirectTo } from "../visit.ts";
 import { domainParameters } from "./domain-page.tsx";
 import { DomainHead } from "./domain-head.tsx";
@@ -30,7 +29,6 @@ const form = z.object({
   tags: z.string().default(""),
   recipients: z.string().default(""),
   digest: z.enum(DIGESTS),
-  alerts: listOf(alertRuleName),
   sends_mail: z.enum(["unset", "yes", "no"]),
   require_authentic_reports: flag,
   store_failure_reports: flag,
@@ -73,7 +71,7 @@ export const settingsPages = (useCases: DmarcPageUseCases): readonly PageRoute[]
 
 /** The form as the body of a PATCH request, so that the same schema checks both. */
 const bodyOf = (given: GivenSettings) => {
-  const { alerts, sends_mail, recipients, tags, ...rest } = given;
+  const { sends_mail, recipients, tags, ...rest } = given;
   const thresholds = new Set<string>(Object.keys(DEFAULT_THRESHOLDS));
   const split = Object.groupBy(Object.entries(rest), ([name]) => (thresholds.has(name) ? "thresholds" : "plain"));
   return {
@@ -81,7 +79,6 @@ const bodyOf = (given: GivenSettings) => {
     tags: tags.split(/[\s,;]+/).filter((text) => text !== ""),
     recipients: recipients.split(/[\s,;]+/).filter((text) => text !== ""),
     sends_mail: sends_mail === "unset" ? null : sends_mail === "yes",
-    alerts: Object.fromEntries(ALERT_RULES.map(({ name }) => [name, alerts.includes(name)])),
     alert_thresholds: Object.fromEntries(split.thresholds ?? []),
   };
 };
@@ -271,16 +268,10 @@ const NotificationSettings = ({ row, settings, hasMail }: SettingsProps) => (
   </Panel>
 );
 
-const AlertSettings = ({ settings }: SettingsProps) => {
+const AlertSettings = ({ row, settings }: SettingsProps) => {
   const { alert_thresholds: thresholds } = settings;
   return (
-    <Panel title="Alerts">
-      <fieldset class="checks">
-        <legend>Alert when</legend>
-        {ALERT_RULES.map(({ name, words }) => (
-          <CheckField key={name} name="alerts" value={name} label={words} isChecked={settings.alerts[name] === true} />
-        ))}
-      </fieldset>
+    <Panel title="Alert thresholds" aside={<Link href={`/dmarc/${row.id}/alerts`}>Turn rules on and off</Link>}>
       <div class="fields">
         <Field
           name="new_source_messages"

@@ -5,6 +5,7 @@ import { Button, Field, MoreForm, PostForm, SelectField } from "../components/fo
 import { Badge, ButtonLink, HelpText, Link } from "../components/inline.tsx";
 import { countText, Time } from "../components/figures.tsx";
 import { Panel } from "../components/panel.tsx";
+import { MACHINE_UNCHECKED } from "../first-steps.ts";
 import { usePage } from "../visit.ts";
 
 export interface OpenProblemsProps {
@@ -115,7 +116,7 @@ const MachineLine = ({ machine, nameOf }: OpenProblemsProps & { readonly machine
   if (checkedAtMs === null)
     return (
       <p class="panel-foot soft small">
-        {isRunning ? "This machine is being checked." : "This machine was not checked since the service started."}{" "}
+        {isRunning ? "This machine is being checked." : MACHINE_UNCHECKED}{" "}
         <Link href="/settings/sender">{isRunning ? "Show the checks" : "Check it now"}</Link>
       </p>
     );

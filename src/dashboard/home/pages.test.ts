@@ -110,7 +110,9 @@ describe("warnings about this machine", () => {
 
   test("are unknown before the first check", async () => {
     const { text } = await (await signIn(new TestApp())).get("/");
-    expect(text).toContain("This machine was not checked since the service started. Check it now");
+    expect(text).toContain(
+      "This machine has not been checked since the service started; that happens within the hour. Check it now",
+    );
   });
 });
 

@@ -67,6 +67,12 @@ describe("personal data", () => {
       const member = await signIn(app, { email: "member@example.com", isOperator: false, role: "member" });
       expect((await member.get(PATH)).status).toBe(403);
       expect((await member.post(`${PATH}/export`, {})).status).toBe(403);
+      const operator = await signIn(app, { email: "operator@example.com", isOperator: true, role: "member" });
+      expect((await operator.get("/settings")).html).toContain(PATH);
+      expect((await operator.post(`${PATH}/find`, { address: ADDRESS })).text).toContain("Verifications 2 rows");
+      expect((await operator.submit(`${PATH}/erase`, { address: ADDRESS, again: ADDRESS })).text).toContain("erased");
+      await untilErased(app);
+      expect(verifications()).toBe(0);
     } finally {
       app.close();
     }

@@ -241,7 +241,7 @@ const Reasons = ({ reasons, range }: UsageFacts) => (
   <Panel title="Why" aside={<Csv by="sub_status" range={range} />} isFlush>
     <Table
       caption="Verifications by reason"
-      columns={[{ title: "Reason" }, { title: "Verifications", align: "end" }, { title: "Share", align: "end" }]}
+      columns={[{ title: "Reason" }, { title: "Verifications", align: "end" }]}
       rows={reasons.groups.map(({ group, total }) => {
         const { kind, label, sentence } = wordsOfReason(group);
         return {
@@ -250,8 +250,9 @@ const Reasons = ({ reasons, range }: UsageFacts) => (
             <span key="reason" title={sentence}>
               <Badge kind={kind}>{label}</Badge>
             </span>,
-            <Num key="total" value={total} />,
-            <Percent key="share" part={total} whole={reasons.total.total} />,
+            <span key="total" class="with-share">
+              <Num value={total} /> <Percent part={total} whole={reasons.total.total} />
+            </span>,
           ],
         };
       })}

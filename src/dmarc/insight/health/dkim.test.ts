@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
+import { isoDay } from "../../../foundation/base/days.ts";
 import { createZoneResolver, type Zone, type ZoneFailure } from "../../../testing/dns-zone.ts";
 import { checkDkim } from "./dkim.ts";
 import { createHealthDns } from "./section-report.ts";
@@ -181,4 +182,16 @@ test.each([
   ["x".repeat(128), false],
 ])("%p can be a selector: %p", (text, expected) => {
   expect(isSelector(text)).toBe(expected);
+});
+
+test.each([
+  ["no key", {}, "There is no DKIM key at mail._domainkey.example.com"],
+  ["a revoked key", at("v=DKIM1; p="), "is revoked (p is empty), but mail is still signed with it"],
+  ["a broken key", at("v=DKIM1; p=MIIB"), "The DKIM key at mail._domainkey.example.com "],
+])("%s: the text says since when signatures fail, beside reports in which they passed", async (_, zone, begin) => {
+  const { findings } = await check(zone, [seen({ failed: 0 })]);
+  const [{ message = "" } = {}] = findings;
+  expect(message).toContain(begin);
+  const days = `they passed until ${isoDay(TODAY - 1)}.`;
+  expect(message).toEndWith(`new signatures with it fail. The reports have 100 messages signed with it; ${days}`);
 });

@@ -161,6 +161,13 @@ const UNPROVEN_MIN = 10;
 
 const messageCount = (messages: number) => (messages === 1 ? "1 message" : `${messages.toLocaleString("en")} messages`);
 
+/** What reports of earlier days say of the signatures; empty when no report names the selector. */
+const pastText = (seen: SelectorToCheck["seen"]) => {
+  if (seen === null) return "";
+  const last = seen.lastPassedDay === null ? "none of them passed" : `they passed until ${isoDay(seen.lastPassedDay)}`;
+  return ` The reports have ${messageCount(seen.passed + seen.failed)} signed with it; ${last}.`;
+};
+
 /** Whether mail relies on the selector today: the caller named it, or mail passed with it recently. */
 const isInUse = ({ wanted: { origin, seen }, today }: DkimHost) =>
   origin === "request" || (seen !== null && seen.lastPassedDay !== null && seen.lastDay > today - IN_USE_DAYS);
@@ -181,11 +188,7 @@ const reportMissingKey = (report: DkimReport, at: DkimHost, other: string | null
     return;
   }
   if (isInUse(at)) {
-    const use =
-      seen === null
-        ? ""
-        : `, and ${messageCount(seen.passed + seen.failed)} in the reports were signed with it, the last on ${isoDay(seen.lastDay)}`;
-    report.error("dkim_missing", `There is no DKIM key at ${host}${use}; signatures with it fail.`, {
+    report.error("dkim_missing", `There is no DKIM key at ${host}; new signatures with it fail.${pastText(seen)}`, {
       observed: other,
       fix: publishFix(at),
     });
@@ -217,10 +220,14 @@ const reportSeveralKeys = (report: DkimReport, { host }: DkimHost, texts: readon
 /** What is wrong with a key record, or weak about it. */
 const reportKey = (report: DkimReport, at: DkimHost, key: DkimKey, observed: string) => {
   if (key.state === "invalid") {
-    report.error("dkim_invalid", `The DKIM key at ${at.host} ${key.faults.join(", and ")}; signatures with it fail.`, {
-      observed,
-      fix: publishFix(at),
-    });
+    report.error(
+      "dkim_invalid",
+      `The DKIM key at ${at.host} ${key.faults.join(", and ")}; new signatures with it fail.${pastText(at.wanted.seen)}`,
+      {
+        observed,
+        fix: publishFix(at),
+      },
+    );
     return;
   }
   if (key.state === "revoked") reportRevoked(report, at, observed);
@@ -240,7 +247,7 @@ const reportRevoked = (report: DkimReport, at: DkimHost, observed: string) => {
   }
   report.error(
     code,
-    `${revoked}${wanted.seen === null ? "" : ", but mail is still signed with it"}; signatures with it fail.`,
+    `${revoked}${wanted.seen === null ? "" : ", but mail is still signed with it"}; new signatures with it fail.${pastText(wanted.seen)}`,
     { observed, fix: `Sign with a selector that has a key, or publish the key at ${host} again.` },
   );
 };
