@@ -7,6 +7,7 @@ import type { CreditHolds } from "../accounts/billing/store.ts";
 import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../foundation/mail/recipients.ts";
 import type { Mailing } from "../notifications/mail/mail-batcher.ts";
 import type { WebhookUrls } from "../notifications/webhooks/url-store.ts";
+import type { Attempts } from "../verify/attempts.ts";
 import type { VerificationEngine } from "../verify/engine.ts";
 import type { Outages } from "../verify/smtp/outages.ts";
 import { BulkIntake } from "./arrival/intake.ts";
@@ -32,6 +33,7 @@ export interface BulkSettings {
 export interface BulkRunDeps {
   readonly credits: ByMode<CreditHolds>;
   readonly engines: ByMode<VerificationEngine>;
+  readonly attempts: ByMode<Attempts>;
   readonly outages: Outages;
   /** The single checks of the same process; null on the command line. */
   readonly checks: { running(): number; attemptMs(): number } | null;
@@ -61,7 +63,7 @@ export class BulkRun {
   constructor(
     runtime: Runtime,
     { connectionsMax }: Pick<BulkSettings, "connectionsMax">,
-    { credits, engines, outages, checks }: BulkRunDeps,
+    { credits, engines, attempts, outages, checks }: BulkRunDeps,
   ) {
     const [jobs, lists] = [new JobStore(runtime.db), new ListStore(runtime.db)];
     const writer = new JobWriter(runtime, { jobs, lists, credits });
@@ -77,7 +79,7 @@ export class BulkRun {
       writer,
       outages,
       dueNowMs,
-      attempt: createAttempt(runtime, { engines, lists, dueNowMs, isShared: checks !== null }),
+      attempt: createAttempt(runtime, { engines, attempts, lists, dueNowMs, isShared: checks !== null }),
       windowMax: Math.min(WINDOW_MAX, connectionsMax * WINDOW_PER_CONNECTION),
       longestWaitMs: engines.live.longestWaitMs,
       load: {

@@ -36,6 +36,7 @@ export interface ListRun {
   readonly io: Io;
   readonly config: Config;
   readonly engines: ByMode<VerificationEngine>;
+  readonly attempts: BulkRunDeps["attempts"];
   readonly outages: BulkRunDeps["outages"];
   readonly log: Log;
   readonly random: Random;
@@ -172,7 +173,7 @@ export const layoutOf = (options: FileOptions): ListFileOptions["layout"] => {
 /** `verify --file LIST --out RESULTS`: verifies a list with the job runner of the service, resumable, without credits. */
 export const verifyFile = async (
   options: FileOptions,
-  { io, config, engines, outages, log, random }: ListRun,
+  { io, config, engines, attempts, outages, log, random }: ListRun,
 ): Promise<void> => {
   const requested = layoutOf(options);
   const paths = checkPaths(options);
@@ -183,7 +184,7 @@ export const verifyFile = async (
     rmSync(sheetPath, { force: true });
     await using list = await openListFile(paths.list, { layout: requested, sheetPath });
     const name = sha256(JSON.stringify([await hashOf(fileSource(paths.list)), requested]));
-    await verifyList({ ...list, name }, { paths, options, io, config, engines, outages, log, random });
+    await verifyList({ ...list, name }, { paths, options, io, config, engines, attempts, outages, log, random });
   } finally {
     unlock();
   }
@@ -196,12 +197,12 @@ interface VerifyListOptions extends ListRun {
 
 const verifyList = async (
   list: Entry,
-  { paths, options, io, config, engines, outages, log, random }: VerifyListOptions,
+  { paths, options, io, config, engines, attempts, outages, log, random }: VerifyListOptions,
 ): Promise<void> => {
   const db = openState(paths.state);
   const { credits } = new AccountsSlice({ db, clock: systemClock });
   const runtime = { db, clock: systemClock, log, random };
-  const bulk = new BulkRun(runtime, config, { engines, outages, credits, checks: null });
+  const bulk = new BulkRun(runtime, config, { engines, attempts, outages, credits, checks: null });
   const earlier = findEarlier(bulk, list.name, paths);
   if (earlier !== null) io.err(`Resuming from ${paths.state}.`);
   io.err(describeFormat(list.reading));

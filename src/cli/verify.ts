@@ -120,10 +120,10 @@ const withEngine = async (
   const suppressions = findSuppressions(config, io);
   const log = createLog("warn", systemClock, io.err);
   const matchSuppression = suppressions?.match ?? null;
-  const { engines, smtp } = new EngineSlice(platform, config, { matchSuppression, log, fresh });
+  const { engines, attempts, smtp } = new EngineSlice(platform, config, { matchSuppression, log, fresh });
   const { pool, outages } = smtp;
   try {
-    await work({ config, engines, outages, log, random: platform.random });
+    await work({ config, engines, attempts, outages, log, random: platform.random });
   } finally {
     outages.stop();
     await waitFor(systemClock, pool.drain(), { timeoutMs: DRAIN_MS_MAX });

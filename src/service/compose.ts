@@ -121,10 +121,10 @@ export class Service {
       ...{ log, fresh, matchSuppression: this.suppressions.match },
       watchSessions: (open) => network.watchSessions(open),
     });
-    const { engines, smtp } = this.engine;
-    this.verification = new VerifySlice(runtime, { engines, credits });
+    const { engines, attempts, smtp } = this.engine;
+    this.verification = new VerifySlice(runtime, { engines, attempts, credits });
     this.bulk = new BulkSlice(runtime, config, {
-      ...{ credits, engines, outages: smtp.outages, checks: this.verification.runner },
+      ...{ credits, engines, attempts, outages: smtp.outages, checks: this.verification.runner },
       ...{ urls: outbound.urls, mailing: outbound.mailing, idempotency: this.verification.idempotency },
     });
     this.backups = openBackups(runtime, config);

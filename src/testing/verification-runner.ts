@@ -9,6 +9,7 @@ import { type Db, openDb } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import type { Caller } from "../foundation/http/guard.ts";
 import { classifyAddress } from "../verify/address-evidence.ts";
+import { OwnAttempts } from "../verify/attempts.ts";
 import { Checks } from "../verify/checks.ts";
 import { VerificationEngine } from "../verify/engine.ts";
 import { TEST_PLATFORM } from "../verify/test-platform.ts";
@@ -120,9 +121,11 @@ const startProcess = (
   const { clock } = runtime;
   const credits = { live, test: FREE_OF_CHARGE };
   const idempotency = new IdempotencyStore(onDatabase);
+  const engines = { live: engineOf(clock, options), test: new VerificationEngine(TEST_PLATFORM, clock) };
   const deps = {
     store,
-    engines: { live: engineOf(clock, options), test: new VerificationEngine(TEST_PLATFORM, clock) },
+    engines,
+    attempts: { live: new OwnAttempts(engines.live), test: new OwnAttempts(engines.test) },
     credits,
     writer: new VerificationWriter(onDatabase, { store, credits, idempotency }),
   };

@@ -9,7 +9,13 @@ import type { VerificationEngine } from "./engine.ts";
 import type { Evidence } from "./evidence.ts";
 import { type EndedVerification, UnstoredVerifications, type VerificationWriter } from "./verification-writer.ts";
 import type { Runner } from "./runner.ts";
-import type { VerificationRow, VerificationStore, AgedRow, VerificationExpiryStore } from "./store.ts";
+import {
+  type AgedRow,
+  packEvidence,
+  type VerificationExpiryStore,
+  type VerificationRow,
+  type VerificationStore,
+} from "./store.ts";
 import { DAY_MS } from "../foundation/base/days.ts";
 import { pagesOf } from "../foundation/base/in-steps.ts";
 import type { Tx } from "../foundation/db/open.ts";
@@ -145,7 +151,7 @@ export class Checks {
     const attempts = evidence.attempts.length;
     return {
       result,
-      evidence: engine.isSimulated ? null : evidence,
+      evidence: engine.isSimulated ? null : packEvidence(evidence),
       chargeable: true,
       attempts,
       endedMs: row.createdAtMs,

@@ -7,6 +7,7 @@ import type { CreditHolds } from "../accounts/billing/store.ts";
 import { UsageStore } from "../accounts/usage/usage-store.ts";
 import { type CatalogueSettings, catalogueOf, openVerdictDnsbl } from "../blocklist/lists/open.ts";
 import { classifyAddress } from "./address-evidence.ts";
+import { type Attempts, OwnAttempts } from "./attempts.ts";
 import { CatchAllCache, RecentAcceptances } from "./findings.ts";
 import { Checks } from "./checks.ts";
 import { BlocklistCheck, DNSBL_TURN_WAIT_MS } from "./dnsbl-evidence.ts";
@@ -63,6 +64,7 @@ const lazyBlocklistCheck = (
 export class EngineSlice {
   readonly smtp: SmtpSlice;
   readonly engines: ByMode<VerificationEngine>;
+  readonly attempts: ByMode<Attempts>;
 
   constructor(platform: Platform, settings: VerifySettings, { matchSuppression, ...deps }: EngineDeps) {
     this.smtp = new SmtpSlice(platform, settings, { ...deps, connectionsPerProviderMax });
@@ -83,6 +85,7 @@ export class EngineSlice {
       simulation: null,
     };
     this.engines = { live: new VerificationEngine(live, clock), test: new VerificationEngine(TEST_PLATFORM, clock) };
+    this.attempts = { live: new OwnAttempts(this.engines.live), test: new OwnAttempts(this.engines.test) };
   }
 }
 
@@ -95,7 +98,7 @@ export class VerifySlice {
 
   constructor(
     runtime: Runtime,
-    deps: { readonly engines: ByMode<VerificationEngine>; readonly credits: ByMode<CreditHolds> },
+    deps: Pick<EngineSlice, "engines" | "attempts"> & { readonly credits: ByMode<CreditHolds> },
   ) {
     const store = new VerificationStore(runtime.db);
     this.idempotency = new IdempotencyStore(runtime);

@@ -9,7 +9,8 @@ import type { VerificationOutcome, UnstoredVerification, VerificationWriter } fr
 import { isDatabaseState } from "../foundation/base/errors.ts";
 import type { ByMode } from "../foundation/base/secrets.ts";
 import { RepeatedError } from "../foundation/base/log.ts";
-import type { AttemptedVerification, VerificationEngine } from "./engine.ts";
+import type { AttemptOrder, Attempts, MadeAttempt } from "./attempts.ts";
+import type { VerificationEngine } from "./engine.ts";
 import { INTERNAL_ERROR } from "./result.ts";
 
 export interface RunnerDeps extends Omit<AttemptsDeps, "dueNowMs" | "isStopping"> {
@@ -232,6 +233,7 @@ export class Runner {
 export interface AttemptsDeps {
   readonly store: VerificationStore;
   readonly engines: ByMode<VerificationEngine>;
+  readonly attempts: ByMode<Attempts>;
   readonly writer: VerificationWriter;
   /** The time by which attempts are due: wall time without its steps. */
   readonly dueNowMs: () => number;
@@ -262,15 +264,20 @@ export class VerificationAttempts {
    * pending as before. A verification that cannot be concluded because of a bug ends as `internal_error`.
    */
   async attempt(row: VerificationRow, unstored: UnstoredVerification | null = null): Promise<number | null> {
-    const { log } = this.runtime;
-    const engine = this.deps.engines[row.mode];
-    const attempted = await this.#verify(engine, row, unstored);
+    const order: AttemptOrder = {
+      submitted: row.email,
+      isCell: false,
+      before: null,
+      onBehalfOf: { account: row.accountId, priority: "realtime" },
+      duringOutage: "retry",
+    };
+    const made = await this.#make(row, order, unstored);
     try {
-      return await this.#store(row, attempted, unstored);
+      return await this.#store(row, made, unstored);
     } catch (error) {
       if (this.deps.isStopping() || unstored !== null) throw error;
-      log.error("verification could not be concluded", { id: row.id, error });
-      return await this.#store(row, engine.fail(engine.begin(row.email)), null);
+      this.runtime.log.error("verification could not be concluded", { id: row.id, error });
+      return await this.#store(row, this.deps.attempts[row.mode].fail(order), null);
     }
   }
 
@@ -286,39 +293,33 @@ export class VerificationAttempts {
     return null;
   }
 
-  async #verify(
-    engine: VerificationEngine,
-    row: VerificationRow,
-    unstored: UnstoredVerification | null,
-  ): Promise<AttemptedVerification> {
-    let before = engine.begin(row.email);
+  async #make(row: VerificationRow, first: AttemptOrder, unstored: UnstoredVerification | null): Promise<MadeAttempt> {
+    const attempts = this.deps.attempts[row.mode];
+    let order = first;
     try {
-      if (unstored === null) before = this.deps.store.findEvidence(row.id) ?? before;
-      const onBehalfOf = { account: row.accountId, priority: "realtime" } as const;
-      return await engine.verify(before, { onBehalfOf, duringOutage: "retry" });
+      if (unstored === null) order = { ...first, before: this.deps.store.findPackedEvidence(row.id) ?? null };
+      return await attempts.make(order);
     } catch (error) {
       if (error instanceof PoolClosed) throw error;
       this.runtime.log.error("verification failed", { id: row.id, error });
-      return engine.fail(before);
+      return attempts.fail(order);
     }
   }
 
-  async #store(
-    row: VerificationRow,
-    attempted: AttemptedVerification,
-    unstored: UnstoredVerification | null,
-  ): Promise<number | null> {
-    const outcome = this.#outcomeOf(attempted);
+  async #store(row: VerificationRow, made: MadeAttempt, unstored: UnstoredVerification | null): Promise<number | null> {
+    const outcome = this.#outcomeOf(made);
     const isStored = unstored !== null && (await unstored.store(outcome));
     if (!isStored) await this.#persist(row.id, () => this.deps.writer.update(row, outcome));
     return "dueAtMs" in outcome ? outcome.dueAtMs : null;
   }
 
-  #outcomeOf(attempted: AttemptedVerification): VerificationOutcome {
-    const { evidence } = attempted;
-    if (attempted.kind === "retry") return { evidence, dueAtMs: this.deps.dueNowMs() + waitMsOf(attempted.retry) };
-    const { result, chargeable } = attempted;
-    return { result, evidence, chargeable, attempts: evidence.attempts.length, endedMs: null };
+  #outcomeOf(made: MadeAttempt): VerificationOutcome {
+    if (made.kind === "repeat") throw new Error("an attempt at a single verification is not repeated");
+    const { attempts } = made;
+    if (made.kind === "retry")
+      return { evidence: made.evidence, attempts, dueAtMs: this.deps.dueNowMs() + waitMsOf(made.retry) };
+    const { result, evidence, chargeable } = made;
+    return { result, evidence, chargeable, attempts, endedMs: null };
   }
 
   /** Repeats the write until it succeeds: a result is not lost because the disk is full for a while. */

@@ -107,8 +107,13 @@ export class VerificationStore {
 
   /** The evidence collected so far; undefined without any, or when it has expired. */
   findEvidence(id: string): Evidence | undefined {
+    const packed = this.findPackedEvidence(id);
+    return packed === undefined ? undefined : unpackEvidence(packed);
+  }
+
+  findPackedEvidence(id: string): Uint8Array | undefined {
     const body = this.#statements.findEvidence.get(id)?.body;
-    return body === undefined ? undefined : unpackEvidence(typeof body === "string" ? Buffer.from(body) : body);
+    return typeof body === "string" ? Buffer.from(body) : body;
   }
 
   /** Removes a verification that has ended, with its evidence; false when it is pending or there is none. */

@@ -9,7 +9,7 @@ import { createTestClock } from "../testing/clock.ts";
 import { evidenceWith } from "../testing/evidence.ts";
 import { watchOthers } from "../testing/other-account.ts";
 import { INTERNAL_ERROR, RESULT_EXAMPLE } from "./result.ts";
-import { VerificationStore, type VerificationRow } from "./store.ts";
+import { packEvidence, VerificationStore, type VerificationRow } from "./store.ts";
 import { type VerificationOutcome, VerificationWriter } from "./verification-writer.ts";
 
 const opened: Db[] = [];
@@ -57,7 +57,7 @@ interface Step {
 }
 
 const CHARGED: VerificationOutcome = {
-  ...{ result: RESULT_EXAMPLE, evidence: evidenceWith(), chargeable: true, attempts: 1, endedMs: 5_000 },
+  ...{ result: RESULT_EXAMPLE, evidence: packEvidence(evidenceWith()), chargeable: true, attempts: 1, endedMs: 5_000 },
 };
 const OUTCOMES: Readonly<Record<Step["outcome"], VerificationOutcome | null>> = {
   charged: CHARGED,
@@ -65,7 +65,7 @@ const OUTCOMES: Readonly<Record<Step["outcome"], VerificationOutcome | null>> = 
     result: { ...RESULT_EXAMPLE, ...INTERNAL_ERROR },
     ...{ evidence: null, chargeable: false, attempts: 2, endedMs: null },
   },
-  retry: { evidence: evidenceWith({ toxic: "x.example" }), dueAtMs: 9_000 },
+  retry: { evidence: packEvidence(evidenceWith({ toxic: "x.example" })), attempts: 1, dueAtMs: 9_000 },
   unknown: null,
 };
 

@@ -5,17 +5,16 @@ import { insufficientCredits, type CreditHolds, type TooFewCredits } from "../ac
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import { type UsageEntry, UsageStore } from "../accounts/usage/usage-store.ts";
-import type { Evidence } from "./evidence.ts";
 import type { VerificationResult } from "./result.ts";
-import { type Completion, packEvidence, type VerificationRow, type VerificationStore } from "./store.ts";
+import type { Completion, VerificationRow, VerificationStore } from "./store.ts";
 import { idempotencyKeyReused, type IdempotencyStore, type IdempotentRequest } from "../foundation/db/idempotency.ts";
 import { orRefusal } from "../foundation/db/group-commit.ts";
 
 /** A verification with its result. */
 export interface EndedVerification {
   readonly result: VerificationResult;
-  /** Null where it is not stored: it can be made again, or cannot be trusted. */
-  readonly evidence: Evidence | null;
+  /** Packed; null where it is not stored: it can be made again, or cannot be trusted. */
+  readonly evidence: Uint8Array | null;
   /** False: the credit is given back. */
   readonly chargeable: boolean;
   readonly attempts: number;
@@ -23,8 +22,15 @@ export interface EndedVerification {
   readonly endedMs: number | null;
 }
 
+/** An attempt that ended without a result: its packed evidence, how many were made, and when the next one is due. */
+interface PostponedVerification {
+  readonly evidence: Uint8Array;
+  readonly attempts: number;
+  readonly dueAtMs: number;
+}
+
 /** What an attempt came to: a result, or the time of the next attempt. */
-export type VerificationOutcome = EndedVerification | { readonly evidence: Evidence; readonly dueAtMs: number };
+export type VerificationOutcome = EndedVerification | PostponedVerification;
 
 /** A verification to store, with what an attempt at it came to. */
 type VerificationWrite =
@@ -34,14 +40,8 @@ type VerificationWrite =
       /** Null while that is not known. */
       readonly outcome: VerificationOutcome | null;
       readonly request: IdempotentRequest | null;
-      readonly packed: Uint8Array | null;
     }
-  | {
-      readonly kind: "update";
-      readonly row: VerificationRow;
-      readonly outcome: VerificationOutcome;
-      readonly packed: Uint8Array | null;
-    };
+  | { readonly kind: "update"; readonly row: VerificationRow; readonly outcome: VerificationOutcome };
 
 interface WriterDeps {
   readonly store: VerificationStore;
@@ -76,20 +76,16 @@ export class VerificationWriter {
     outcome: VerificationOutcome | null,
     request: IdempotentRequest | null,
   ): Promise<VerificationRow> {
-    const stored = await this.#commit({ kind: "insert", row, outcome, request, packed: packedOf(outcome) });
+    const stored = await this.#commit({ kind: "insert", row, outcome, request });
     if (stored instanceof AppError) throw stored;
     return stored;
   }
 
   /** Stores what an attempt at a pending verification came to; nothing happens when it has ended already. */
   async update(row: VerificationRow, outcome: VerificationOutcome): Promise<void> {
-    await this.#commit({ kind: "update", row, outcome, packed: packedOf(outcome) });
+    await this.#commit({ kind: "update", row, outcome });
   }
 }
-
-/** Before the transaction, because packing takes as long as everything else in it. */
-const packedOf = (outcome: VerificationOutcome | null): Uint8Array | null =>
-  outcome === null || outcome.evidence === null ? null : packEvidence(outcome.evidence);
 
 /** The verifications of one transaction: `flush` writes what was added, in that order, with a few statements. */
 class VerificationBatch {
@@ -115,12 +111,12 @@ class VerificationBatch {
       return write.row;
     }
     const { idempotency } = this.deps;
-    const { request, outcome, row, packed } = write;
+    const { request, outcome, row } = write;
     if (request !== null) idempotency.findResource(request);
     const stored =
       outcome !== null && "result" in outcome
-        ? this.#insertEnded(row, this.#timed(outcome), packed)
-        : this.#insertPending(row, outcome, packed);
+        ? this.#insertEnded(row, this.#timed(outcome))
+        : this.#insertPending(row, outcome);
     if (request !== null) idempotency.save(this.tx, request, row.id);
     return stored;
   }
@@ -135,38 +131,33 @@ class VerificationBatch {
     [this.#evidence, this.#usage] = [[], []];
   }
 
-  #insertPending(
-    row: VerificationRow,
-    outcome: Exclude<VerificationOutcome, EndedVerification> | null,
-    packed: Uint8Array | null,
-  ): VerificationRow {
+  #insertPending(row: VerificationRow, outcome: PostponedVerification | null): VerificationRow {
     const held = this.#credits[row.mode].hold(this.tx, moveOf(row, row.createdAtMs));
     if (!held.ok) throw insufficientCredits(held.error);
-    const { dueAtMs, attempts } =
-      outcome === null ? row : { dueAtMs: outcome.dueAtMs, attempts: attemptsIn(outcome.evidence) };
-    return this.#insert({ ...row, dueAtMs, attempts }, packed);
+    const { dueAtMs, attempts } = outcome ?? row;
+    return this.#insert({ ...row, dueAtMs, attempts }, outcome?.evidence ?? null);
   }
 
-  #insertEnded(row: VerificationRow, ended: TimedEnd, packed: Uint8Array | null): VerificationRow {
+  #insertEnded(row: VerificationRow, ended: TimedEnd): VerificationRow {
     const charged = this.#charge(row, ended);
     if (!charged.ok) throw insufficientCredits(charged.error);
     this.#complete(row, ended, charged.value);
-    return this.#insert({ ...row, ...completionOf(ended), status: "completed", dueAtMs: null }, packed);
+    return this.#insert({ ...row, ...completionOf(ended), status: "completed", dueAtMs: null }, ended.evidence);
   }
 
-  #insert(row: VerificationRow, packed: Uint8Array | null): VerificationRow {
+  #insert(row: VerificationRow, evidence: Uint8Array | null): VerificationRow {
     this.#inserted.set(row.id, row);
-    if (packed !== null) this.#evidence.push([row.id, packed]);
+    if (evidence !== null) this.#evidence.push([row.id, evidence]);
     return row;
   }
 
-  #update({ row, outcome, packed }: Extract<VerificationWrite, { kind: "update" }>): void {
+  #update({ row, outcome }: Extract<VerificationWrite, { kind: "update" }>): void {
     const { store } = this.deps;
     const isStored =
       "result" in outcome
         ? this.#end(row, this.#timed(outcome))
-        : store.postpone(this.tx, row.id, outcome.dueAtMs, attemptsIn(outcome.evidence));
-    if (isStored && packed !== null) this.#evidence.push([row.id, packed]);
+        : store.postpone(this.tx, row.id, outcome.dueAtMs, outcome.attempts);
+    if (isStored && outcome.evidence !== null) this.#evidence.push([row.id, outcome.evidence]);
   }
 
   /** False when it had ended already. */
@@ -202,9 +193,6 @@ class VerificationBatch {
 }
 
 type TimedEnd = EndedVerification & { readonly endedMs: number };
-
-/** Attempts that were made: one that ended at the DNS is not in the evidence. */
-const attemptsIn = ({ attempts, retries }: Evidence): number => Math.max(attempts.length, retries.length);
 
 const completionOf = ({ result, attempts, endedMs }: TimedEnd): Completion => {
   const { verdict, sub_status: subStatus } = result;

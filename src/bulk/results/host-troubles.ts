@@ -1,8 +1,8 @@
 import type { Database as Sqlite } from "bun:sqlite";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { statements } from "../../foundation/db/statements.ts";
+import type { MadeAttempt } from "../../verify/attempts.ts";
 import { providerOf } from "../../verify/domain-evidence.ts";
-import type { Evidence } from "../../verify/evidence.ts";
 import { unpackEvidence } from "../../verify/store.ts";
 import type { ListStore } from "./list-store.ts";
 
@@ -26,12 +26,14 @@ export interface HostTrouble {
   readonly reading: Trouble;
 }
 
+/** What the last attempt found; null when no probe was sent. */
+type LastFinding = Exclude<MadeAttempt, { readonly kind: "repeat" }>["finding"];
+
 /** The trouble that the last attempt had; null when it had none. */
-export const troubleOf = ({ attempts, domain }: Evidence): HostTrouble | null => {
-  const finding = attempts.at(-1)?.finding;
+export const troubleOf = (finding: LastFinding): HostTrouble | null => {
   const reading = TROUBLES.find((trouble) => trouble === finding?.reading);
-  const host = finding?.host ?? domain?.hosts[0]?.host;
-  return reading === undefined || host === undefined ? null : { host, reading };
+  const host = finding?.host ?? null;
+  return reading === undefined || host === null ? null : { host, reading };
 };
 
 /** A kind of trouble of a host, with the number of addresses whose last trouble it is. */

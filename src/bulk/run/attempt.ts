@@ -2,10 +2,8 @@ import { isoTime, type Clock } from "../../foundation/base/clock.ts";
 import type { ByMode, KeyMode } from "../../foundation/base/secrets.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import { PoolClosed } from "../../verify/smtp/pool.ts";
-import type { AttemptedVerification, RepeatedVerification, VerificationEngine } from "../../verify/engine.ts";
-import type { Evidence } from "../../verify/evidence.ts";
-import { packEvidence, unpackEvidence } from "../../verify/store.ts";
-import { providerOf } from "../../verify/domain-evidence.ts";
+import type { AttemptOrder, Attempts, MadeAttempt } from "../../verify/attempts.ts";
+import type { VerificationEngine } from "../../verify/engine.ts";
 import { INTERNAL_ERROR } from "../../verify/result.ts";
 import { waitMsOf } from "../../verify/verdict.ts";
 import type { ListStore, OpenAddress } from "../results/list-store.ts";
@@ -28,10 +26,11 @@ export type AttemptOutcome = Attempted &
   );
 
 /** As stored; null when it can be derived from the address: with a test key, or when the cell holds no address. */
-type PackedEvidence = Buffer | null;
+type PackedEvidence = Uint8Array | null;
 
 interface AttemptOptions {
   readonly engines: ByMode<VerificationEngine>;
+  readonly attempts: ByMode<Attempts>;
   readonly lists: ListStore;
   /** The clock of retries: wall time without its steps. */
   readonly dueNowMs: () => number;
@@ -64,61 +63,59 @@ export const internalErrorOutcome = (atMs: number): AttemptOutcome => {
  */
 export const createAttempt = (
   { log }: Pick<Runtime, "log">,
-  { engines, lists, dueNowMs, isShared }: AttemptOptions,
+  { engines, attempts, lists, dueNowMs, isShared }: AttemptOptions,
 ): AttemptAddress => {
-  const verify = async (engine: VerificationEngine, { email, position, dueAtMs }: OpenAddress, job: AttemptJob) => {
-    let before = engine.beginCell(email.trim());
+  const orderOf = ({ email }: OpenAddress, { accountId }: AttemptJob): AttemptOrder => ({
+    submitted: email.trim(),
+    isCell: true,
+    before: null,
+    onBehalfOf: { account: isShared ? accountId : null, priority: "bulk" },
+    duringOutage: "repeat",
+  });
+
+  const make = async (address: OpenAddress, job: AttemptJob): Promise<MadeAttempt> => {
+    const { position, dueAtMs } = address;
+    let order = orderOf(address, job);
     try {
       const stored = dueAtMs === 0 ? undefined : lists.findEvidence(job.number, position);
-      if (stored !== undefined) before = unpackEvidence(stored);
-      const onBehalfOf = { account: isShared ? job.accountId : null, priority: "bulk" } as const;
-      return await engine.verify(before, { onBehalfOf, duringOutage: "repeat" });
+      if (stored !== undefined) order = { ...order, before: stored };
+      return await attempts[job.mode].make(order);
     } catch (error) {
       if (error instanceof PoolClosed) throw error;
       log.error("verification of a list address failed", { job: job.number, position, error });
-      return engine.fail(before);
+      return attempts[job.mode].fail(order);
     }
   };
 
-  const outcomeOf = (
-    attempted: AttemptedVerification | RepeatedVerification,
-    { isSimulated }: VerificationEngine,
-  ): AttemptOutcome => {
-    if (attempted.kind === "repeat") return later(dueNowMs() + OUTAGE_AGAIN_MS);
-    const group = isSimulated ? null : groupOf(attempted.evidence);
-    const isStored = !isSimulated && attempted.evidence.address.problem === null;
-    const evidence = isStored ? packEvidence(attempted.evidence) : null;
-    const known = { group, evidence, trouble: troubleOf(attempted.evidence) };
-    if (attempted.kind === "retry") return { ...later(dueNowMs() + waitMsOf(attempted.retry)), ...known };
-    const { result, chargeable } = attempted;
-    return { kind: "done", columns: toColumns(result), chargeable, ...known };
+  const outcomeOf = (made: MadeAttempt, { isSimulated }: VerificationEngine): AttemptOutcome => {
+    if (made.kind === "repeat") return later(dueNowMs() + OUTAGE_AGAIN_MS);
+    const isAddress = made.kind === "retry" || made.result.sub_status !== "invalid_syntax";
+    const evidence = isAddress ? made.evidence : null;
+    const known = { group: isSimulated ? null : made.provider, evidence, trouble: troubleOf(made.finding) };
+    if (made.kind === "retry") return { ...later(dueNowMs() + waitMsOf(made.retry)), ...known };
+    return { kind: "done", columns: toColumns(made.result), chargeable: made.chargeable, ...known };
   };
 
   return async (address, job) => {
     const engine = engines[job.mode];
-    const begin = () => engine.beginCell(address.email.trim());
-    const delayMs = address.dueAtMs === 0 ? engine.firstDelayMs(begin()) : 0;
+    const mayWait = engine.isSimulated && address.dueAtMs === 0;
+    const delayMs = mayWait ? engine.firstDelayMs(engine.beginCell(address.email.trim())) : 0;
     if (delayMs > 0) return later(dueNowMs() + delayMs);
-    const attempted = await verify(engine, address, job);
+    const made = await make(address, job);
     try {
-      return outcomeOf(attempted, engine);
+      return outcomeOf(made, engine);
     } catch (error) {
       log.error("verification of a list address could not be concluded", {
         job: job.number,
         position: address.position,
         error,
       });
-      return outcomeOf(engine.fail(begin()), engine);
+      return outcomeOf(attempts[job.mode].fail(orderOf(address, job)), engine);
     }
   };
 };
 
 const later = (dueAtMs: number): AttemptOutcome => ({ kind: "later", dueAtMs, ...NOTHING_KNOWN });
-
-const groupOf = ({ domain }: Evidence): string | null => {
-  const host = domain?.hosts[0]?.host;
-  return host === undefined ? null : providerOf(host);
-};
 
 /** How often the delay of the event loop is measured, and the weight of each measurement in the average. */
 const SAMPLE_MS = 5;

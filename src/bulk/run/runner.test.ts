@@ -10,6 +10,7 @@ import {
 } from "../../testing/bulk-harness.ts";
 import { settle } from "../../testing/clock.ts";
 import { type AttemptOutcome, createAttempt } from "./attempt.ts";
+import { OwnAttempts } from "../../verify/attempts.ts";
 import type { OpenAddress } from "../results/list-store.ts";
 import { ACTIVE_JOBS_MAX } from "./address-queue.ts";
 import type { JobRow } from "../results/job-store.ts";
@@ -315,7 +316,8 @@ test("however often the process is killed, every address finishes once and is ch
 
 test("an attempt with a test key has no provider to spare, and its evidence is not stored", async () => {
   const { runtime, engines, lists } = newHarness();
-  const attempt = createAttempt(runtime, { engines, lists, dueNowMs: () => 0, isShared: true });
+  const attempts = { live: new OwnAttempts(engines.live), test: new OwnAttempts(engines.test) };
+  const attempt = createAttempt(runtime, { engines, attempts, lists, dueNowMs: () => 0, isShared: true });
   const address = { position: 0, email: "ada@x.example", rows: 1, dueAtMs: 0 };
   const outcome = await attempt(address, { number: 1, accountId: BULK_ACCOUNT, mode: "test" });
   expect(outcome).toMatchObject({ kind: "done", chargeable: true, group: null, trouble: null, evidence: null });
