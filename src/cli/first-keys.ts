@@ -18,7 +18,7 @@ type FirstKeys = z.output<typeof firstKeysSchema>;
 
 export interface FirstKeysOptions {
   readonly db: Db;
-  readonly service: { readonly accounts: AccountsSlice };
+  readonly accounts: AccountsSlice;
   readonly dataDir: string;
   /** Where the service is reached now. */
   readonly url: string;
@@ -40,8 +40,8 @@ const writeDurably = (path: string, text: string): void => {
  * On an empty database, creates an account with a live key, a test key and the link for the first user in one transaction. They are written to a file
  * before the commit, so that `showFirstKeys` can print them even after a crash.
  */
-export const createFirstAccount = ({ db, service, dataDir, url }: FirstKeysOptions): void => {
-  const { store, accounts, keys, setupLinks } = service.accounts;
+export const createFirstAccount = ({ db, accounts: slice, dataDir, url }: FirstKeysOptions): void => {
+  const { store, accounts, keys, setupLinks } = slice;
   db.transact((tx) => {
     if (store.hasAccounts()) return;
     const account = accounts.create(ACCOUNT);
@@ -68,40 +68,36 @@ const readKeys = (path: string): FirstKeys | null => {
 };
 
 /** The link for the first user, under the present URL; null when it was used or has expired. */
-const openLink = ({ setup_url }: FirstKeys, { service, url }: FirstKeysOptions): string | null => {
+const openLink = ({ setup_url }: FirstKeys, { accounts, url }: FirstKeysOptions): string | null => {
   const token = setup_url?.split("/").at(-1) ?? "";
-  return service.accounts.setupLinks.find(token).ok ? setupUrl(url, token) : null;
+  return accounts.setupLinks.find(token).ok ? setupUrl(url, token) : null;
 };
 
 /**
- * Prints the keys and the link of the first account if they have not been printed yet, and removes their file. Where standard output is
- * a log, prints only the path of the file, at every start until the operator removes it.
+ * Prints the keys and the link of the first account if they have not been printed yet, and returns what removes their file. Where standard
+ * output is a log, prints only the path of the file, at every start until the operator removes it.
  */
 export const showFirstKeys = (
   options: FirstKeysOptions,
   { io, asJson }: { readonly io: Io; readonly asJson: boolean },
-): void => {
-  const { service, dataDir, url } = options;
+): (() => void) => {
+  const { accounts, dataDir, url } = options;
   const path = join(dataDir, FILE_NAME);
   const keys = readKeys(path);
-  if (keys === null) return;
-  const isValid = [keys.live_key, keys.test_key].some(
-    (key) => service.accounts.authenticate(`Bearer ${key}`) !== undefined,
-  );
-  if (!isValid) {
-    rmSync(path, { force: true });
-    return;
-  }
+  if (keys === null) return () => undefined;
+  const remove = () => rmSync(path, { force: true });
+  const isValid = [keys.live_key, keys.test_key].some((key) => accounts.authenticate(`Bearer ${key}`) !== undefined);
+  if (!isValid) return remove;
   if (!asJson && io.stdoutKind === "log") {
     io.out(
       `The keys of the account "${keys.account}" and the link to its dashboard are in ${path}. Store them in a safe place and remove the file.`,
     );
-    return;
+    return () => undefined;
   }
   const { setup_url: _, ...shown } = keys;
   const link = openLink(keys, options);
   io.out(asJson ? JSON.stringify({ ...shown, setup_url: link, url }) : welcomeText(keys, url, link));
-  rmSync(path, { force: true });
+  return remove;
 };
 
 const curl = (url: string, key: string, email: string): string =>

@@ -15,17 +15,15 @@ import {
   USE_PROXY_ENV_SETTING,
   type Environment,
 } from "../service/config.ts";
-import { removeAbandonedCopies } from "../foundation/db/backup-directory.ts";
-import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../foundation/db/open.ts";
 import { foreignSourceAddresses } from "../doctor/egress-check.ts";
 import { checkOpenFiles, readOpenFiles } from "../doctor/open-files-check.ts";
 import type { ClientAddresses } from "../foundation/http/client-addresses.ts";
-import { databaseFailure, openDatabaseAt } from "./data-directory.ts";
-import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
+import { databaseFailure } from "./data-directory.ts";
 import type { HttpListener } from "./http-listener.ts";
 import { CommandFailed, type Io } from "./io.ts";
 import type { CommandNode } from "./command-tree.ts";
 import { type Logo, readLogo } from "../dashboard/logo.ts";
+import type { OpenedServer } from "./open-server.ts";
 import type { ServiceGate } from "./service-gate.ts";
 import type { Hangups, ReloadableSettings } from "./settings-reload.ts";
 
@@ -39,8 +37,6 @@ export interface ServedOptions {
   /** The database file. */
   readonly path: string;
   readonly config: Config;
-  /** The server; listens, unless it does already. */
-  readonly listen: () => HttpListener;
   readonly gate: ServiceGate;
   readonly clients: ClientAddresses;
   readonly settings: ReloadableSettings;
@@ -126,8 +122,8 @@ const openLogo = async ({ brandLogoPath }: Config): Promise<Logo | null> => {
 };
 
 /** Composes the service on its database, opens the gate for requests, and runs it until a signal stops it. */
-const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> => {
-  const { config, settings, log, io, asJson, stopSignal, hangups, clients } = options;
+const serveUntilSignal = async ({ db, http, removeShownKeys }: OpenedServer, options: ServedOptions): Promise<void> => {
+  const { config, settings, log, io, stopSignal, hangups, clients } = options;
   await checkEnvironment(config, log);
   const platform = systemPlatform(config);
   const freshResolver = freshResolverOf(config);
@@ -138,16 +134,12 @@ const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> =
   const serviceOptions = { ...composed, examine, problems: () => options.problems.list() };
   const service = new Service(serviceOptions);
   await service.bulk.jobs.recover();
-  const http = options.listen();
   const url = baseUrlOf(config, http.port);
-  // Before the first account: a start that fails here must not have shown its keys.
   const reports = await receiveReports(service, { config, log });
-  const firstKeys = { db, service, dataDir: config.dataDir, url };
-  createFirstAccount(firstKeys);
-  showFirstKeys(firstKeys, { io, asJson });
   if (!service.accounts.users.hasUsers() && !service.accounts.setupLinks.isFirstOpen())
     log.warn("the dashboard has no user", { create_one: "postwarden users add EMAIL" });
   options.gate.open({ applicationOf: createApplications(service, serviceOptions, clients), metrics: service.metrics });
+  removeShownKeys();
   systemClock.after(RELEASE_AFTER_MS, () => Bun.gc(true));
   log.info("listening", { url, host: config.host, port: http.port });
 
@@ -181,16 +173,6 @@ const serveUntilSignal = async (db: Db, options: ServedOptions): Promise<void> =
   log.info("stopped");
 };
 
-/** Opens the database of the server, which holds the lock, and logs what was migrated. */
-const openServerDatabase = ({ path, config, log }: ServedOptions): Db => {
-  removeAbandonedCopies(path);
-  const failure = (error: unknown) => databaseFailure(path, error, config);
-  const db = openDatabaseAt(path, { busyTimeoutMs: SERVER_BUSY_TIMEOUT_MS, failure });
-  const { before, after, applied, copy } = db.migrated;
-  if (before > 0 && applied.length > 0) log.info("database migrated", { before, after, applied, copy });
-  return db;
-};
-
 /** Logs errors that no code handles. The service goes on: each concerns one piece of work, and what is stored is consistent. */
 const logUnhandled = (log: Log): void => {
   const unhandled = new RepeatedError("internal error that nothing handled", { log, clock: systemClock });
@@ -198,17 +180,14 @@ const logUnhandled = (log: Log): void => {
     process.on(event, (error: unknown) => unhandled.log({ event, error }));
 };
 
-/** Opens the database, and runs the service on it until a signal stops it. */
-export const runService = async (options: ServedOptions): Promise<void> => {
+/** Runs the service on the database that was opened, until a signal stops it. */
+export const runService = async (opened: OpenedServer, options: ServedOptions): Promise<void> => {
   const { path, config, log } = options;
   logUnhandled(log);
-  const db = openServerDatabase(options);
   try {
-    await serveUntilSignal(db, options);
+    await serveUntilSignal(opened, options);
   } catch (error) {
     throw error instanceof SQLiteError ? databaseFailure(path, error, config) : error;
-  } finally {
-    db.close();
   }
 };
 

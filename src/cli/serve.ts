@@ -11,6 +11,7 @@ import { HttpListener } from "./http-listener.ts";
 import { type Io, UsageError } from "./io.ts";
 import { refuseLostDatabase } from "./newest-backup.ts";
 import { loadConfig, lockDatabase, prepareDatabase, refuseForeignRoot } from "./prepare-directory.ts";
+import type { OpenedServer } from "./open-server.ts";
 import type { ServedOptions } from "./run-service.ts";
 import { ServiceGate } from "./service-gate.ts";
 import { Hangups, ReloadableSettings } from "./settings-reload.ts";
@@ -38,27 +39,27 @@ const loadRunService = async () => {
 };
 
 /**
- * Listens, and only then loads and starts the service: a process that is alive says so at once, and after a restart callers
- * wait instead of being refused. At the very first start it listens last: who waits for it finds the database and the first
- * keys. The lock of the database is held.
+ * Listens, opens the database, and only then loads and starts the service: a process that is alive says so at once, and after a
+ * restart callers wait instead of being refused. At the very first start it listens just before it opens the database, without a
+ * pause in between: who gets the first response finds the database and the printed keys. The lock of the database is held.
  */
-const serveLocked = async (options: Omit<ServedOptions, "listen" | "gate" | "clients">): Promise<void> => {
+const serveLocked = async (options: Omit<ServedOptions, "gate" | "clients">): Promise<void> => {
   const { config, log, path } = options;
-  const [gate, clients] = [new ServiceGate(), new ClientAddresses(config.trustedProxies, log)];
+  const [gate, clients] = [new ServiceGate(systemClock), new ClientAddresses(config.trustedProxies, log)];
   const app = createServer({ ...gate.handlers, log, clock: systemClock, clients, isTls: config.tls !== null });
-  const listening: HttpListener[] = [];
-  const listen = (): HttpListener => {
-    const http = listening[0] ?? new HttpListener({ config, app, log, clock: systemClock });
-    listening[0] = http;
-    return http;
-  };
-  if (existsSync(path)) listen();
+  const listen = () => new HttpListener({ config, app, log, clock: systemClock });
+  let http = existsSync(path) ? listen() : null;
+  let opened: OpenedServer | null = null;
   try {
+    const { openServer } = await import("./open-server.ts");
+    http ??= listen();
+    opened = openServer({ ...options, http });
     const { runService } = await loadRunService();
-    await runService({ ...options, listen, gate, clients });
+    await runService(opened, { ...options, gate, clients });
   } finally {
     // Also after a start that failed: requests that wait for the service are not answered.
-    for (const http of listening) http.destroy();
+    http?.destroy();
+    opened?.db.close();
   }
 };
 

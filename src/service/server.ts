@@ -1,8 +1,9 @@
 import type { Clock } from "../foundation/base/clock.ts";
+import { AppError } from "../foundation/base/errors.ts";
 import type { Log } from "../foundation/base/log.ts";
 import type { HttpApplication } from "./http-application.ts";
 import type { ClientAddresses } from "../foundation/http/client-addresses.ts";
-import { failureResponse } from "../foundation/http/error-response.ts";
+import { errorResponse, failureResponse } from "../foundation/http/error-response.ts";
 import { RequestGate, releaseBody } from "../foundation/http/request-memory.ts";
 import { requestIdOf, createRequestLog, loggedPath } from "../foundation/http/request-log.ts";
 import { hasUsableHost, pathOf, targetOf, withRoutableUrl } from "../foundation/http/request-target.ts";
@@ -83,10 +84,12 @@ const callerOf = ({ headers }: Request): string | null => headers.get("authoriza
 const isLivenessProbe = (request: Request): boolean =>
   request.method === "GET" && targetOf(request) === LIVENESS_PATH && hasUsableHost(request);
 
-/** The response where the application could not be loaded. */
+/** The response where the application is not loaded yet or could not be loaded. */
 const failed = (log: Log, request: Request, error: unknown): Response => {
   const requestId = requestIdOf(request);
-  log.error("request failed", { method: request.method, path: loggedPath(request), request_id: requestId, error });
-  const { status, headers, body } = failureResponse(error);
+  const isState = error instanceof AppError;
+  if (!isState)
+    log.error("request failed", { method: request.method, path: loggedPath(request), request_id: requestId, error });
+  const { status, headers, body } = isState ? errorResponse(error.code, error.details) : failureResponse(error);
   return Response.json(body, { status, headers: { ...headers, "x-request-id": requestId } });
 };

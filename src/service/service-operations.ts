@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { nullableText, textField } from "../foundation/http/schema-fields.ts";
 import { declareRoute } from "../foundation/http/route.ts";
-import { LIVENESS_PATH } from "./version.ts";
+import { LIVENESS_PATH, READINESS_PATH } from "./version.ts";
 
 const okSchema = z
   .object({
@@ -39,7 +39,7 @@ export const GET_HEALTH = declareRoute({
 
 export const GET_READINESS = declareRoute({
   method: "GET",
-  path: "/readyz",
+  path: READINESS_PATH,
   operationId: "getReadiness",
   tag: TAG,
   scope: "open",

@@ -36,6 +36,7 @@ export const VERSION: string = manifest.version;
 export const COMMIT: string | null =
   typeof POSTWARDEN_COMMIT === "string" ? POSTWARDEN_COMMIT : checkedOutCommit(join(import.meta.dir, "../.."));
 export const LIVENESS_PATH = "/healthz";
+export const READINESS_PATH = "/readyz";
 
 /** The response of `GET /healthz` while the process is running. */
 export const LIVENESS = { status: "ok", version: VERSION, commit: COMMIT } as const;
