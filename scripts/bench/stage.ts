@@ -99,9 +99,9 @@ export const untilHealthy = async (url: string, child: Bun.Subprocess): Promise<
   }
 };
 
-/** Waits for the service behind the server, which answers `/healthz` before. Loads the API. */
+/** Waits for the service behind the server, which answers `/healthz` and `/readyz` before. Loads the API. */
 export const untilReady = async ({ url }: Pick<Running, "url">): Promise<void> => {
-  await (await fetch(`${url}/readyz`)).text();
+  await (await fetch(`${url}/v1/account`)).text();
 };
 
 /** Starts the binary on a data directory and waits until it is ready. The caller stops it. */

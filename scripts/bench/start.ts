@@ -119,7 +119,7 @@ export const measureStart = async (stage: Stage): Promise<Mark[]> => {
     },
     {
       group,
-      what: "first response of /readyz on an existing one",
+      what: "first response of the API on an existing one",
       value: readyMs,
       unit: "ms",
       note: "it loads the API",

@@ -38,12 +38,12 @@ const writeDurably = (path: string, text: string): void => {
 
 /**
  * On an empty database, creates an account with a live key, a test key and the link for the first user in one transaction. They are written to a file
- * before the commit, so that `showFirstKeys` can print them even after a crash.
+ * before the commit, so that they can be printed even after a crash. Null where there are accounts.
  */
-export const createFirstAccount = ({ db, accounts: slice, dataDir, url }: FirstKeysOptions): void => {
+const createFirstAccount = ({ db, accounts: slice, dataDir, url }: FirstKeysOptions): FirstKeys | null => {
   const { store, accounts, keys, setupLinks } = slice;
-  db.transact((tx) => {
-    if (store.hasAccounts()) return;
+  return db.transact((tx) => {
+    if (store.hasAccounts()) return null;
     const account = accounts.create(ACCOUNT);
     const live = keys.create({ account: ACCOUNT, mode: "live", name: "first live key" });
     const test = keys.create({ account: ACCOUNT, mode: "test", name: "first test key" });
@@ -54,6 +54,7 @@ export const createFirstAccount = ({ db, accounts: slice, dataDir, url }: FirstK
       setup_url: setupUrl(url, link.token),
     };
     writeDurably(join(dataDir, FILE_NAME), `${JSON.stringify(shown)}\n`);
+    return shown;
   });
 };
 
@@ -67,36 +68,40 @@ const readKeys = (path: string): FirstKeys | null => {
   }
 };
 
-/** The link for the first user, under the present URL; null when it was used or has expired. */
-const openLink = ({ setup_url }: FirstKeys, { accounts, url }: FirstKeysOptions): string | null => {
-  const token = setup_url?.split("/").at(-1) ?? "";
-  return accounts.setupLinks.find(token).ok ? setupUrl(url, token) : null;
+/** The keys that were not printed yet, with the link under the present URL unless it was used or has expired; null when they do not work any longer. */
+const readUnshown = ({ accounts, dataDir, url }: FirstKeysOptions): FirstKeys | null => {
+  const keys = readKeys(join(dataDir, FILE_NAME));
+  if (keys === null) return null;
+  const isValid = [keys.live_key, keys.test_key].some((key) => accounts.authenticate(`Bearer ${key}`) !== undefined);
+  if (!isValid) return null;
+  const { setup_url: link, ...others } = keys;
+  const token = link?.split("/").at(-1) ?? "";
+  return accounts.setupLinks.find(token).ok ? { ...others, setup_url: setupUrl(url, token) } : others;
 };
 
 /**
- * Prints the keys and the link of the first account if they have not been printed yet, and returns what removes their file. Where standard
- * output is a log, prints only the path of the file, at every start until the operator removes it.
+ * Creates the first account of an empty database, and prints its keys and the link if they have not been printed yet. Returns what removes
+ * their file. Where standard output is a log, prints only the path of the file, at every start until the operator removes it.
  */
 export const showFirstKeys = (
   options: FirstKeysOptions,
   { io, asJson }: { readonly io: Io; readonly asJson: boolean },
 ): (() => void) => {
-  const { accounts, dataDir, url } = options;
-  const path = join(dataDir, FILE_NAME);
-  const keys = readKeys(path);
-  if (keys === null) return () => undefined;
+  const path = join(options.dataDir, FILE_NAME);
+  const keys = createFirstAccount(options) ?? readUnshown(options);
   const remove = () => rmSync(path, { force: true });
-  const isValid = [keys.live_key, keys.test_key].some((key) => accounts.authenticate(`Bearer ${key}`) !== undefined);
-  if (!isValid) return remove;
+  if (keys === null) return remove;
   if (!asJson && io.stdoutKind === "log") {
     io.out(
       `The keys of the account "${keys.account}" and the link to its dashboard are in ${path}. Store them in a safe place and remove the file.`,
     );
     return () => undefined;
   }
-  const { setup_url: _, ...shown } = keys;
-  const link = openLink(keys, options);
-  io.out(asJson ? JSON.stringify({ ...shown, setup_url: link, url }) : welcomeText(keys, url, link));
+  io.out(
+    asJson
+      ? JSON.stringify({ ...keys, setup_url: keys.setup_url ?? null, url: options.url })
+      : welcomeText(keys, options.url),
+  );
   return remove;
 };
 
@@ -109,12 +114,12 @@ Open the dashboard and choose a password. The link works once, within 7 days:
   ${link}
 `;
 
-const welcomeText = ({ account, live_key, test_key }: FirstKeys, url: string, link: string | null): string => `
+const welcomeText = ({ account, live_key, test_key, setup_url }: FirstKeys, url: string): string => `
 Created the account "${account}" with 100 credits. Its keys are shown only once:
 
   live key  ${live_key}
   test key  ${test_key}
-${link === null ? "" : linkText(link)}
+${setup_url === undefined ? "" : linkText(setup_url)}
 Verify an address (replace it with a real one):
 
 ${curl(url, live_key, "someone@example.com")}

@@ -4,7 +4,8 @@ import { type Config, settingsInForce } from "../service/config.ts";
 import { INCREMENTAL } from "../foundation/db/free-pages.ts";
 import { describeMigrateProblem } from "../foundation/db/migrate.ts";
 import { type Migrated, migrateFile } from "../foundation/db/migrate-file.ts";
-import { FINAL_SCHEMA, MIGRATIONS } from "../foundation/db/migrations.ts";
+import { MIGRATIONS } from "../foundation/db/migrations.ts";
+import { createDatabaseFile, NEWLY_MIGRATED } from "../foundation/db/new-database.ts";
 import { keepDatabasePrivate } from "../foundation/db/database-files.ts";
 import { COMMIT, VERSION } from "../service/version.ts";
 import { command, unless } from "./command.ts";
@@ -15,11 +16,12 @@ import { loadConfig, prepareDatabase } from "./prepare-directory.ts";
 const migrateDatabase = (path: string, config: Config, copyFirst: boolean): Migrated => {
   let sqlite: Sqlite | null = null;
   try {
+    if (createDatabaseFile(path)) return NEWLY_MIGRATED;
     keepDatabasePrivate(path);
     sqlite = new Sqlite(path, { create: true, readwrite: true });
     // Before the first table, as `openDb` does; has no effect on a database with tables.
     sqlite.run(`PRAGMA auto_vacuum = ${INCREMENTAL}`);
-    const migrated = migrateFile(sqlite, path, { migrations: MIGRATIONS, finalSchema: FINAL_SCHEMA, copyFirst });
+    const migrated = migrateFile(sqlite, path, { migrations: MIGRATIONS, copyFirst });
     if (migrated.ok) return migrated.value;
     throw new CommandFailed(`${path}: ${describeMigrateProblem(migrated.error)}`, migrated.error.kind);
   } catch (error) {

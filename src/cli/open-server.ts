@@ -1,15 +1,24 @@
 import { SQLiteError } from "bun:sqlite";
 import { AccountsSlice } from "../accounts/open.ts";
 import { systemClock } from "../foundation/base/clock.ts";
+import type { Log } from "../foundation/base/log.ts";
 import { removeAbandonedCopies } from "../foundation/db/backup-directory.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../foundation/db/open.ts";
-import { baseUrlOf } from "../service/config.ts";
+import { baseUrlOf, type Config } from "../service/config.ts";
 import { databaseFailure, openDatabaseAt } from "./data-directory.ts";
-import { createFirstAccount, showFirstKeys } from "./first-keys.ts";
+import { showFirstKeys } from "./first-keys.ts";
 import type { HttpListener } from "./http-listener.ts";
-import type { ServedOptions } from "./run-service.ts";
+import type { Io } from "./io.ts";
 
-type OpenOptions = Pick<ServedOptions, "path" | "config" | "log" | "io" | "asJson"> & { readonly http: HttpListener };
+export interface OpenOptions {
+  /** The database file. */
+  readonly path: string;
+  readonly config: Config;
+  readonly log: Log;
+  readonly io: Io;
+  readonly asJson: boolean;
+  readonly http: HttpListener;
+}
 
 /** What a server has before the service is loaded. */
 export interface OpenedServer {
@@ -36,7 +45,6 @@ export const openServer = (options: OpenOptions): OpenedServer => {
   try {
     const accounts = new AccountsSlice({ db, clock: systemClock });
     const firstKeys = { db, accounts, dataDir: config.dataDir, url: baseUrlOf(config, http.port) };
-    createFirstAccount(firstKeys);
     return { db, http, removeShownKeys: showFirstKeys(firstKeys, { io, asJson }) };
   } catch (error) {
     db.close();

@@ -20,10 +20,10 @@ import { checkOpenFiles, readOpenFiles } from "../doctor/open-files-check.ts";
 import type { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { databaseFailure } from "./data-directory.ts";
 import type { HttpListener } from "./http-listener.ts";
-import { CommandFailed, type Io } from "./io.ts";
+import { CommandFailed } from "./io.ts";
 import type { CommandNode } from "./command-tree.ts";
 import { type Logo, readLogo } from "../dashboard/logo.ts";
-import type { OpenedServer } from "./open-server.ts";
+import type { OpenedServer, OpenOptions } from "./open-server.ts";
 import type { ServiceGate } from "./service-gate.ts";
 import type { Hangups, ReloadableSettings } from "./settings-reload.ts";
 
@@ -33,17 +33,11 @@ const RELEASE_AFTER_MS = 1_000;
 const DRAIN_MS_MAX = 1_000;
 
 /** What `serve` was started with. */
-export interface ServedOptions {
-  /** The database file. */
-  readonly path: string;
-  readonly config: Config;
+export interface ServedOptions extends Omit<OpenOptions, "http" | "asJson"> {
   readonly gate: ServiceGate;
   readonly clients: ClientAddresses;
   readonly settings: ReloadableSettings;
-  readonly log: Log;
   readonly problems: RecentProblems;
-  readonly io: Io;
-  readonly asJson: boolean;
   /** The command line, for the manual. */
   readonly allCommands: () => Promise<CommandNode>;
   readonly stopSignal: Promise<string>;

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeEach, describe, expect, spyOn, test } from "bun:test";
 import { once } from "node:events";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -115,7 +115,7 @@ describe("serve", () => {
   test("does not start with a GeoIP database that cannot be read, and names the setting and the file", async () => {
     const none = join(dataDir, "none.mmdb");
     const ended = await run(["serve", "--json"], { settings: { PORT: "0", GEOIP_DB: none } });
-    expect(ended).toMatchObject({ status: 1, out: "" });
+    expect(ended.status).toBe(1);
     const { error, message } = JSON.parse(ended.problem);
     expect(error).toBe("settings");
     expect(message).toContain(`POSTWARDEN_GEOIP_DB: ${none} cannot be used: no such file.`);
@@ -190,17 +190,63 @@ describe("serve", () => {
     });
   });
 
-  test("listens before it opens its database, and at the first start afterwards", async () => {
+  test("listens before it opens its database, also at the first start: without a port nothing is created", async () => {
     await whileServing({}, async ({ url }) => {
       const start = (name: string) =>
         run(["serve", "--json"], { settings: { PORT: new URL(url).port, DATA_DIR: join(dataDir, "..", name) } });
       expect(JSON.parse((await start("first-order")).problem).error).toBe("listen");
-      expect(existsSync(join(dataDir, "..", "first-order", "postwarden.db"))).toBe(true);
+      expect(existsSync(join(dataDir, "..", "first-order", "postwarden.db"))).toBe(false);
       const broken = join(dataDir, "..", "later-order");
       mkdirSync(broken, { mode: 0o700 });
       writeFileSync(join(broken, "postwarden.db"), "no database");
       expect(JSON.parse((await start("later-order")).problem).error).toBe("listen");
     });
+  });
+
+  /** Runs `serve` and sends requests as soon as it listens; what was printed and answered, in order. */
+  const whileLoading = async (settings: Record<string, string>, paths: readonly string[]) => {
+    const order: string[] = [];
+    const { serve } = Bun;
+    const answered = Promise.withResolvers<void>();
+    const listening = spyOn(Bun, "serve").mockImplementation(((options: Parameters<typeof serve>[0]) => {
+      const server = serve(options);
+      const ask = async (path: string) => void order.push(`${path} ${(await fetch(new URL(path, server.url))).status}`);
+      void Promise.all(paths.map(ask)).then(() => answered.resolve(), answered.reject);
+      return server;
+    }) as typeof serve);
+    const onLine = (line: string) => void (line.includes("pw_live_") && order.push("keys"));
+    try {
+      const { status } = await run(["serve"], { settings, onLine, untilSignal: async () => "SIGTERM" });
+      await answered.promise;
+      return { status, order };
+    } finally {
+      listening.mockRestore();
+    }
+  };
+
+  test.each([
+    ["a new directory", "order-new", ["keys"]],
+    ["one that it knows", "order-data", []],
+  ])("on %s, the first response comes before the service is loaded, and after the keys", async (_, name, keys) => {
+    const settings = { DATA_DIR: join(dataDir, "..", name), PORT: "0" };
+    if (keys.length === 0) await run(["accounts", "create", "anna"], { settings });
+    // The signal has come already: what waits for the service is answered before it ends.
+    const { status, order } = await whileLoading(settings, ["/healthz", "/readyz", "/v1/account"]);
+    expect({ status, order }).toEqual({
+      status: 0,
+      order: [...keys, "/healthz 200", "/readyz 503", "/v1/account 401"],
+    });
+  });
+
+  test("keys of a start that fails are printed again at the next", async () => {
+    const settings = { DATA_DIR: join(dataDir, "..", "late-failure"), PORT: "0" };
+    const failed = await run(["serve", "--json"], {
+      settings: { ...settings, GEOIP_DB: join(dataDir, "none.mmdb") },
+    });
+    expect(failed.status).toBe(1);
+    const [before, again] = [JSON.parse(failed.out), (await run(["serve", "--json"], { settings })).json];
+    expect([again.live_key, again.test_key]).toEqual([before.live_key, before.test_key]);
+    expect((await run(["serve", "--json"], { settings })).out).toBe("");
   });
 
   test("says so when the port is taken, and when the certificate cannot be read", async () => {

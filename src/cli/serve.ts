@@ -18,9 +18,13 @@ import { Hangups, ReloadableSettings } from "./settings-reload.ts";
 
 const PORT_MAX = 65_535;
 
+type Parts = ReadonlyArray<() => Promise<unknown>>;
+
+/** What opening the database needs. */
+const FIRST_PARTS: Parts = [() => import("../foundation/db/open.ts"), () => import("../accounts/open.ts")];
+
 /** The largest parts of the service; those that follow contain what is left of the ones they need. */
-const PARTS: ReadonlyArray<() => Promise<unknown>> = [
-  () => import("../foundation/db/open.ts"),
+const PARTS: Parts = [
   () => import("../verify/evidence.ts"),
   () => import("../service/metrics/metrics.ts"),
   () => import("../verify/open.ts"),
@@ -28,22 +32,23 @@ const PARTS: ReadonlyArray<() => Promise<unknown>> = [
   () => import("../dmarc/open.ts"),
 ];
 
-/** Loads the service in parts. Modules are evaluated without a pause; between two parts the server responds. */
-const loadRunService = async () => {
-  for (const load of PARTS) {
+/** Modules are evaluated without a pause; before each part the server responds. */
+const loadParts = async (parts: Parts): Promise<void> => {
+  for (const load of parts) {
     await nextTurn();
     await load();
   }
   await nextTurn();
-  return import("./run-service.ts");
 };
+
+type ServeOptions = Omit<ServedOptions, "gate" | "clients"> & { readonly asJson: boolean };
 
 /**
  * Listens, opens the database, and only then loads and starts the service: a process that is alive says so at once, and after a
  * restart callers wait instead of being refused. At the very first start it listens just before it opens the database, without a
  * pause in between: who gets the first response finds the database and the printed keys. The lock of the database is held.
  */
-const serveLocked = async (options: Omit<ServedOptions, "gate" | "clients">): Promise<void> => {
+const serveLocked = async ({ asJson, ...options }: ServeOptions): Promise<void> => {
   const { config, log, path } = options;
   const [gate, clients] = [new ServiceGate(systemClock), new ClientAddresses(config.trustedProxies, log)];
   const app = createServer({ ...gate.handlers, log, clock: systemClock, clients, isTls: config.tls !== null });
@@ -51,10 +56,12 @@ const serveLocked = async (options: Omit<ServedOptions, "gate" | "clients">): Pr
   let http = existsSync(path) ? listen() : null;
   let opened: OpenedServer | null = null;
   try {
+    await loadParts(FIRST_PARTS);
     const { openServer } = await import("./open-server.ts");
     http ??= listen();
-    opened = openServer({ ...options, http });
-    const { runService } = await loadRunService();
+    opened = openServer({ ...options, asJson, http });
+    await loadParts(PARTS);
+    const { runService } = await import("./run-service.ts");
     await runService(opened, { ...options, gate, clients });
   } finally {
     // Also after a start that failed: requests that wait for the service are not answered.
@@ -70,7 +77,7 @@ const serve = async (
     asJson,
     readEnvironment,
     allCommands,
-  }: Pick<ServedOptions, "asJson" | "allCommands"> & { readEnvironment: () => Environment },
+  }: Pick<ServeOptions, "asJson" | "allCommands"> & { readEnvironment: () => Environment },
 ): Promise<void> => {
   const stopSignal = io.untilSignal();
   const hangups = new Hangups(io);

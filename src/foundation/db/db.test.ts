@@ -1,10 +1,11 @@
 import { Database as Sqlite, type SQLQueryBindings } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describeMigrateProblem, migrate, schemaVersion } from "./migrate.ts";
-import { FINAL_SCHEMA, MIGRATIONS } from "./migrations.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import { createDatabaseFile } from "./new-database.ts";
 import { type Db, openDb } from "./open.ts";
 
 const opened: Db[] = [];
@@ -43,42 +44,57 @@ describe("migrations", () => {
     expect(schemaVersion(sqlite)).toBe(MIGRATIONS.length);
   });
 
-  test("the final schema makes of an empty database what all migrations make of it; npm run migrations writes it", () => {
-    const [byMigrations, atOnce] = [new Sqlite(":memory:"), new Sqlite(":memory:")];
-    const applied = migrate(byMigrations, MIGRATIONS);
-    expect(migrate(atOnce, MIGRATIONS, { finalSchema: FINAL_SCHEMA })).toEqual(applied);
-    const contentOf = (sqlite: Sqlite) => {
-      const objects = sqlite
-        .query<{ type: string; name: string }, []>("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid")
-        .all();
-      // An AUTOINCREMENT table without rows counts from 0, with or without an entry.
-      const tables = objects.filter(({ type, name }) => type === "table" && name !== "sqlite_sequence");
-      return {
-        objects,
-        rows: tables.map(({ name }) => sqlite.query(`SELECT count(*) FROM "${name}"`).values()),
-        counted: sqlite.query("SELECT * FROM sqlite_sequence WHERE seq > 0").all(),
-        versions: ["user_version", "application_id"].map((name) => sqlite.query(`PRAGMA ${name}`).values()),
+  test.each([":memory:", "postwarden.db"])(
+    "a new database (%s) is what all migrations make of an empty one",
+    (name) => {
+      const byMigrations = new Sqlite(":memory:");
+      byMigrations.run("PRAGMA auto_vacuum = INCREMENTAL");
+      const applied = migrate(byMigrations, MIGRATIONS);
+      const { sqlite: atOnce, migrated } = open(name === ":memory:" ? name : join(folder(), name));
+      expect(applied).toEqual({ ok: true, value: [...migrated.applied] });
+      expect(migrated).toMatchObject({ before: 0, after: MIGRATIONS.length, copy: null });
+      const contentOf = (sqlite: Sqlite) => {
+        const objects = sqlite
+          .query<{ type: string; name: string }, []>(
+            "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY rowid",
+          )
+          .all();
+        // An AUTOINCREMENT table without rows counts from 0, with or without an entry.
+        const tables = objects.filter(({ type, name }) => type === "table" && name !== "sqlite_sequence");
+        return {
+          objects,
+          rows: tables.map(({ name }) => sqlite.query(`SELECT count(*) FROM "${name}"`).values()),
+          counted: sqlite.query("SELECT * FROM sqlite_sequence WHERE seq > 0").all(),
+          settings: ["user_version", "application_id", "page_size", "auto_vacuum", "encoding"].map((name) =>
+            sqlite.query(`PRAGMA ${name}`).values(),
+          ),
+        };
       };
-    };
-    const content = contentOf(atOnce);
-    expect(content).toEqual(contentOf(byMigrations));
-    expect(content.objects.length).toBeGreaterThan(150);
-    expect(new Set(content.rows.flat(2))).toEqual(new Set([0]));
-  });
+      const content = contentOf(atOnce);
+      expect(content).toEqual(contentOf(byMigrations));
+      expect(content.objects.length).toBeGreaterThan(150);
+      expect(new Set(content.rows.flat(2))).toEqual(new Set([0]));
+      expect(atOnce.query("PRAGMA freelist_count").values()).toEqual([[0]]);
+      expect(atOnce.query("PRAGMA integrity_check").values()).toEqual([["ok"]]);
+      expect(atOnce.query("PRAGMA journal_mode").values()).toEqual([[name === ":memory:" ? "memory" : "wal"]]);
+    },
+  );
 
-  test("the final schema is for an empty database only, and is created as a whole or not at all", () => {
-    const finalSchema = "CREATE TABLE a (x, y); CREATE TABLE b (z);";
-    const steps = ["CREATE TABLE a (x)", "ALTER TABLE a ADD y"].map((sql, at) => ({ name: `m${at}`, sql }));
-    const half = new Sqlite(":memory:");
-    migrate(half, steps.slice(0, 1));
-    expect(migrate(half, steps, { finalSchema })).toEqual({ ok: true, value: ["m1"] });
-    expect(half.query("SELECT name FROM sqlite_schema").all()).toEqual([{ name: "a" }]);
-    const empty = new Sqlite(":memory:");
-    expect(() => migrate(empty, steps, { finalSchema: `${finalSchema} CREATE TABLE a (x);` })).toThrow(
-      "already exists",
-    );
-    expect(empty.query("SELECT name FROM sqlite_schema").all()).toEqual([]);
-    expect(schemaVersion(empty)).toBe(0);
+  test("a new file is private and complete; one that is there stays as it is, also an empty one until it is migrated", () => {
+    const path = join(folder(), "postwarden.db");
+    const before = process.umask(0);
+    expect(createDatabaseFile(path)).toBe(true);
+    process.umask(before);
+    expect([statSync(path).mode & 0o777, readdirSync(dirname(path))]).toEqual([0o600, ["postwarden.db"]]);
+    grant(open(path), "kept");
+    expect(createDatabaseFile(path)).toBe(false);
+    expect(names(open(path))).toEqual(["kept"]);
+    const empty = join(folder(), "empty.db");
+    writeFileSync(empty, "");
+    expect(createDatabaseFile(empty)).toBe(false);
+    const { migrated, sqlite } = open(empty);
+    expect(migrated).toMatchObject({ before: 0, after: MIGRATIONS.length });
+    expect(schemaVersion(sqlite)).toBe(MIGRATIONS.length);
   });
 
   test("a failing migration leaves the version and the tables of the one before", () => {
@@ -125,17 +141,16 @@ describe("migrations", () => {
   };
 
   test.each([
-    ["before it is looked at", "application_id", undefined],
-    ["while it is looked at", "sqlite_master", undefined],
-    ["after it was looked at", "transaction 2", undefined],
-    ["before it is created", "transaction 2", FINAL_SCHEMA],
-  ])("a database that another process migrates %s is migrated once, and is not refused", (_, when, finalSchema) => {
+    ["before it is looked at", "application_id"],
+    ["while it is looked at", "sqlite_master"],
+    ["after it was looked at", "transaction 2"],
+  ])("a database that another process migrates %s is migrated once, and is not refused", (_, when) => {
     const path = join(folder(), "two.db");
     const other = new Sqlite(path, { create: true });
     other.run("PRAGMA journal_mode = WAL");
     const byOther: unknown[] = [];
     const sqlite = interrupted(path, when, () => void byOther.push(migrate(other, MIGRATIONS)));
-    expect(migrate(sqlite, MIGRATIONS, { finalSchema })).toEqual({ ok: true, value: [] });
+    expect(migrate(sqlite, MIGRATIONS)).toEqual({ ok: true, value: [] });
     expect(byOther).toEqual([{ ok: true, value: MIGRATIONS.map(({ name }) => name) }]);
     expect(schemaVersion(sqlite)).toBe(MIGRATIONS.length);
     sqlite.close();

@@ -3,7 +3,7 @@ import { renameSync } from "node:fs";
 import { err, ok, type Result, errorText } from "../base/errors.ts";
 import { giveToOwnerOf } from "../base/private-file.ts";
 import { copyDatabase, describeCopyProblem } from "./backup.ts";
-import { migrate, type MigrateOptions, type MigrateProblem, readVersion } from "./migrate.ts";
+import { migrate, type MigrateProblem, readVersion } from "./migrate.ts";
 import type { Migration } from "./migrations.ts";
 import { removeOldCopies } from "./backup-directory.ts";
 import { sha256OfFile, syncNames, writeChecksum } from "./partial-file.ts";
@@ -18,7 +18,7 @@ export interface Migrated {
   readonly copy: string | null;
 }
 
-interface MigrateFileOptions extends Pick<MigrateOptions, "finalSchema"> {
+interface MigrateFileOptions {
   readonly migrations: readonly Migration[];
   readonly copyFirst?: boolean;
 }
@@ -68,7 +68,7 @@ const copyBefore = (path: string, next: Migration): Result<string, MigrateProble
 export const migrateFile = (
   sqlite: Sqlite,
   path: string,
-  { migrations, finalSchema, copyFirst = true }: MigrateFileOptions,
+  { migrations, copyFirst = true }: MigrateFileOptions,
 ): Result<Migrated, MigrateProblem> => {
   const checked = readVersion(sqlite, migrations.length);
   if (!checked.ok) return checked;
@@ -83,7 +83,7 @@ export const migrateFile = (
     copy = copied.value;
   }
   const begin = isUpgrade ? () => beginUpgrade(sqlite) : undefined;
-  const migrated = migrate(sqlite, migrations, { begin, finalSchema });
+  const migrated = migrate(sqlite, migrations, { begin });
   if (!migrated.ok) return migrated;
   if (isUpgrade || isResumed) {
     endUpgrade(sqlite);

@@ -54,8 +54,6 @@ export const readVersion = (sqlite: Sqlite, knows: number): Result<number, Migra
 export interface MigrateOptions {
   /** Runs in the transaction of the first migration. */
   readonly begin?: (() => void) | undefined;
-  /** Creates in an empty database what all migrations together would make of it, in one transaction. */
-  readonly finalSchema?: string | undefined;
 }
 
 /**
@@ -65,28 +63,22 @@ export interface MigrateOptions {
 export const migrate = (
   sqlite: Sqlite,
   migrations: readonly Migration[],
-  { begin, finalSchema }: MigrateOptions = {},
+  { begin }: MigrateOptions = {},
 ): Result<string[], MigrateProblem> => {
   const version = readVersion(sqlite, migrations.length);
   if (!version.ok) return version;
   const has = version.value;
 
   const applied: string[] = [];
-  const apply = (script: string, from: number, to: number) => {
-    if (applied.length === 0) begin?.();
-    sqlite.run(`PRAGMA application_id = ${APPLICATION_ID}`);
-    for (const statement of script.split("--> statement-breakpoint")) sqlite.run(statement);
-    sqlite.run(`PRAGMA user_version = ${to}`);
-    applied.push(...migrations.slice(from, to).map(({ name }) => name));
-  };
-  // Another process may have been quicker, so that each transaction looks again.
-  const create = sqlite.transaction((script: string) => {
-    if (isEmpty(sqlite)) apply(script, 0, migrations.length);
-  });
-  if (has === 0 && finalSchema !== undefined) create.immediate(finalSchema);
-  for (const [at, { sql }] of migrations.entries()) {
+  for (const [at, { name, sql }] of migrations.entries()) {
     const step = sqlite.transaction(() => {
-      if (schemaVersion(sqlite) <= at) apply(sql, at, at + 1);
+      // Another process may have been quicker.
+      if (schemaVersion(sqlite) > at) return;
+      if (applied.length === 0) begin?.();
+      sqlite.run(`PRAGMA application_id = ${APPLICATION_ID}`);
+      for (const statement of sql.split("--> statement-breakpoint")) sqlite.run(statement);
+      sqlite.run(`PRAGMA user_version = ${at + 1}`);
+      applied.push(name);
     });
     if (at >= has) step.immediate();
   }

@@ -44,7 +44,6 @@ import m0041 from "../../../drizzle/0041_cynical_molly_hayes.sql" with { type: "
 import m0042 from "../../../drizzle/0042_first_steps_and_warnings.sql" with { type: "text" };
 import m0043 from "../../../drizzle/0043_list_troubles.sql" with { type: "text" };
 import m0044 from "../../../drizzle/0044_lyrical_korvac.sql" with { type: "text" };
-import finalSchema from "./final-schema.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -99,6 +98,3 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0043_list_troubles", sql: m0043 },
   { name: "0044_lyrical_korvac", sql: m0044 },
 ];
-
-/** Creates in an empty database what all migrations together would make of it. */
-export const FINAL_SCHEMA = finalSchema;

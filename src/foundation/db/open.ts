@@ -9,7 +9,8 @@ import { CommittedFacts, type Fact } from "./facts.ts";
 import { GroupCommit } from "./group-commit.ts";
 import type { MigrateProblem } from "./migrate.ts";
 import { type Migrated, migrateFile } from "./migrate-file.ts";
-import { FINAL_SCHEMA, MIGRATIONS } from "./migrations.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import { createDatabaseFile, NEWLY_MIGRATED, newDatabase } from "./new-database.ts";
 import { type RecordedAct, RecordedActs } from "./recorded-acts.ts";
 import * as schema from "./schema.ts";
 
@@ -102,9 +103,11 @@ const prepareConnection = (sqlite: Sqlite): Sqlite => {
   return sqlite;
 };
 
-const openMigrated = (path: string) => {
+const openFile = (path: string) => {
+  const isNew = createDatabaseFile(path);
+  keepDatabasePrivate(path);
   const sqlite = prepareConnection(new Sqlite(path, { readwrite: true, strict: true }));
-  return { sqlite, migrated: migrateFile(sqlite, path, { migrations: MIGRATIONS, finalSchema: FINAL_SCHEMA }) };
+  return { sqlite, migrated: isNew ? ok(NEWLY_MIGRATED) : migrateFile(sqlite, path, { migrations: MIGRATIONS }) };
 };
 
 /** The content of a migrated database. */
@@ -114,15 +117,10 @@ export interface DatabaseImage {
   readonly migrated: Migrated;
 }
 
-/** A new database in memory; those after the first of a process begin as its copy. */
-let memoryImage: DatabaseImage | null = null;
-
-const openMemory = () => {
-  if (memoryImage !== null) return { sqlite: copyOf(memoryImage), migrated: ok(memoryImage.migrated) };
-  const opened = openMigrated(":memory:");
-  if (opened.migrated.ok) memoryImage = { bytes: opened.sqlite.serialize(), migrated: opened.migrated.value };
-  return opened;
-};
+const openMemory = () => ({
+  sqlite: copyOf({ bytes: newDatabase(), migrated: NEWLY_MIGRATED }),
+  migrated: ok(NEWLY_MIGRATED),
+});
 
 const copyOf = ({ bytes }: DatabaseImage): Sqlite =>
   prepareConnection(Sqlite.deserialize(bytes, { readonly: false, strict: true }));
@@ -204,8 +202,7 @@ const createTransactions = (sqlite: Sqlite) => {
  * whatever the umask. Throws the errors of SQLite and the file system.
  */
 export const openDb = (path: string, busyTimeoutMs = BUSY_TIMEOUT_MS): Result<Db, MigrateProblem> => {
-  keepDatabasePrivate(path);
-  const { sqlite, migrated } = path === ":memory:" ? openMemory() : openMigrated(path);
+  const { sqlite, migrated } = path === ":memory:" ? openMemory() : openFile(path);
   if (migrated.ok) return ok(databaseOf(path, { sqlite, migrated: migrated.value }, busyTimeoutMs));
   sqlite.close();
   return err(migrated.error);
