@@ -103,6 +103,14 @@ const FACTS = {
 
 const listName: EventDoc["title"] = (text) => text("list_name") || text("name") || text("list");
 
+const listingIncident =
+  (ends: boolean): NonNullable<EventDoc["incident"]> =>
+  (text) => ({ about: ["listing", text("target_id"), text("target"), text("listing")], ends, severity: "medium" });
+/** A list, or all lists together. */
+const listIncident =
+  (ends: boolean): NonNullable<EventDoc["incident"]> =>
+  (text) => ({ about: ["list", text("list")], ends, severity: "low" });
+
 /** The events of blocklist monitoring, as the OpenAPI document describes them. */
 export const BLOCKLIST_EVENTS: readonly EventDoc[] = [
   {
@@ -110,6 +118,7 @@ export const BLOCKLIST_EVENTS: readonly EventDoc[] = [
     tag: "Blocklist monitoring",
     summary: "A target was listed",
     title: (text) => `${text("target")} is listed on ${text("listing_name")}`,
+    incident: listingIncident(false),
     data: listedSchema,
     example: { ...FACTS, codes: ["127.0.0.2"], text: "Blocked - see https://www.spamcop.net/" },
   },
@@ -118,6 +127,7 @@ export const BLOCKLIST_EVENTS: readonly EventDoc[] = [
     tag: "Blocklist monitoring",
     summary: "A target was delisted",
     title: (text) => `${text("target")} is no longer listed on ${text("listing_name")}`,
+    incident: listingIncident(true),
     data: delistedSchema,
     example: { ...FACTS, previous_status: "listed", status: "clean", listed_on: [], reason: "observed" },
   },
@@ -126,6 +136,7 @@ export const BLOCKLIST_EVENTS: readonly EventDoc[] = [
     tag: "Blocklist monitoring",
     summary: "A blocklist cannot be used",
     title: (text) => `The blocklist ${listName(text)} is unusable`,
+    incident: listIncident(false),
     data: usabilitySchema,
     example: {
       ...LIST_FACTS,
@@ -139,6 +150,7 @@ export const BLOCKLIST_EVENTS: readonly EventDoc[] = [
     tag: "Blocklist monitoring",
     summary: "A blocklist can be used again",
     title: (text) => `The blocklist ${listName(text)} is usable again`,
+    incident: listIncident(true),
     data: usabilitySchema,
     example: { ...LIST_FACTS, state: "healthy", reason: null, remedy: null },
   },

@@ -1,6 +1,7 @@
 import { SEVERITIES } from "../foundation/base/severity.ts";
 import { recipientSchema } from "../foundation/mail/recipients.ts";
 import { mailAction, MAIL_KIND_NAMES, MAIL_KINDS } from "../notifications/mail/subscription-store.ts";
+import { maskUrl } from "../notifications/channels/channels.ts";
 import { EVENT_TYPES } from "../service/event-docs.ts";
 import { argument, choice, command, group, option, severalOf, type Terminal, withDefault } from "./command.ts";
 import { CommandFailed, UsageError } from "./io.ts";
@@ -10,7 +11,9 @@ const show = ({ service, caller, print, table }: CommandService & Terminal): voi
   const view = service.notifications.settings.view(caller);
   const { webhook_url, webhook_configured, recipients, stopped } = view;
   const row = [
-    webhook_url === null ? "none" : webhook_url + (webhook_configured ? "" : " (disabled after 410)"),
+    webhook_url === null
+      ? "none"
+      : maskUrl(webhook_url) + (webhook_configured ? "" : " (disabled: the receiver responded that it is gone)"),
     ...[recipients.join(", ") || "none", view.blacklist_severity_min ?? "all", view.blacklist_digest],
     stopped.map(({ recipient, kind }) => `${MAIL_KIND_NAMES[kind]} to ${recipient}`).join(", ") || "none",
   ];
@@ -99,13 +102,14 @@ export const WEBHOOK_TEST = command({
     const done = { action: "webhooks.test", subject: caller.mode };
     const result = await perform(done, () => service.notifications.webhooks.test(caller, url, type));
     const { id, delivered, elapsedMs: elapsed_ms, httpStatus: http_status, problem } = result;
+    const shown = maskUrl(url);
     const outcome = delivered ? "accepted" : (problem ?? "not accepted");
     const status = http_status === null ? "" : ` (HTTP ${http_status})`;
     print(
-      { id, url, delivered, http_status, problem, elapsed_ms },
-      () => `${url}: ${outcome}${status}, ${elapsed_ms} ms`,
+      { id, url: shown, delivered, http_status, problem, elapsed_ms },
+      () => `${shown}: ${outcome}${status}, ${elapsed_ms} ms`,
     );
-    if (!delivered) throw new CommandFailed(`${url} did not accept the event.`, "not_delivered");
+    if (!delivered) throw new CommandFailed(`${shown} did not accept the event.`, "not_delivered");
   },
 });
 

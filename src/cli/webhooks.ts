@@ -1,5 +1,8 @@
 import { systemClock } from "../foundation/base/clock.ts";
 import { type BulkActionResult, DeliveryActions } from "../notifications/webhooks/delivery-actions.ts";
+import type { Owner } from "../foundation/base/secrets.ts";
+import type { Db } from "../foundation/db/open.ts";
+import { Endpoints } from "../notifications/webhooks/endpoints.ts";
 import { DELIVERY_STATUSES, DeliveryStore } from "../notifications/webhooks/delivery-store.ts";
 import { secretsView } from "../notifications/webhooks/routes.ts";
 import { WebhookSecrets } from "../notifications/webhooks/secret-store.ts";
@@ -36,6 +39,15 @@ const filters = (status: string) => ({
   untilMs: { ...time("only events before this time (ISO 8601)"), flag: "until" },
   status: choice("<status>", DELIVERY_STATUSES, status),
 });
+
+/** Filters with the URL that a masked one stands for. */
+const resolved = <F extends { readonly url?: string | undefined }>(
+  { db, owner }: { readonly db: Db; readonly owner: Owner },
+  filters: F,
+): F => {
+  const endpoints = new Endpoints({ db, clock: systemClock }, new DeliveryStore(db));
+  return filters.url === undefined ? filters : { ...filters, url: endpoints.resolve(owner, filters.url) };
+};
 
 const tableOf = ({ table }: Terminal, deliveries: ReadonlyArray<ReturnType<typeof deliveryView>>): string => {
   const rows = deliveries.map(({ id, type, status, attempts, next_attempt_at, url, last_attempt }) => [
@@ -79,7 +91,7 @@ const changeCommand = (act: "redeliver" | "cancel", { which, status, textOf, ...
         async work() {
           let [changed, after]: [number, string | null] = [0, null];
           do {
-            const done: BulkActionResult = await actions[changeMany](owner, selected, after);
+            const done: BulkActionResult = await actions[changeMany](owner, resolved(context, selected), after);
             [changed, after] = [changed + done.count, done.next];
           } while (after !== null);
           return changed;
@@ -112,7 +124,10 @@ const WEBHOOKS = group(
       on: inAccount("events"),
       options: { ...filters("only this status"), limit: limit(50, 1_000) },
       run(context, { limit: shown, ...selected }) {
-        const rows = new DeliveryStore(context.db).list(context.owner, selected, { before: null, limit: shown });
+        const rows = new DeliveryStore(context.db).list(context.owner, resolved(context, selected), {
+          before: null,
+          limit: shown,
+        });
         const deliveries = rows.map(deliveryView);
         context.print({ deliveries }, () => tableOf(context, deliveries));
       },

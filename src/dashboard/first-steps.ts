@@ -76,10 +76,10 @@ const RULES = [
     id: "alerts",
     title: "Choose who gets alerts",
     text: ({ hasMail }, isOperator) => {
-      if (hasMail) return "By mail, at a webhook URL, or in Slack or Teams.";
+      if (hasMail) return "By mail, at a webhook URL, or in a channel such as Slack or PagerDuty.";
       return isOperator
-        ? `At a webhook URL, in Slack or in Teams. For mail, set POSTWARDEN_NOTIFY_SMTP_URL and POSTWARDEN_NOTIFY_FROM. ${seeManual("webhooks-and-mail")}`
-        : "At a webhook URL, in Slack or in Teams. The operator of this service has not set up mail.";
+        ? `At a webhook URL, or in a channel such as Slack or PagerDuty. For mail, set POSTWARDEN_NOTIFY_SMTP_URL and POSTWARDEN_NOTIFY_FROM. ${seeManual("webhooks-and-mail")}`
+        : "At a webhook URL, or in a channel such as Slack or PagerDuty. The operator of this service has not set up mail.";
     },
     action: ({ hasMail }) => ({ text: "Choose", path: hasMail ? "/settings/notifications" : "/webhooks" }),
     isDone: ({ hasAlerts }) => hasAlerts,

@@ -1,3 +1,4 @@
+import { maskUrl } from "../../notifications/channels/channels.ts";
 import type { MuteView } from "../../blocklist/muting.ts";
 import type { ListingView } from "../../blocklist/listings.ts";
 import type { TargetRow } from "../../blocklist/store.ts";
@@ -224,7 +225,7 @@ const SettingsPanel = ({ target, range }: TargetPageProps) => {
           {recipients.length === 0
             ? "Mail goes to the recipients of the account"
             : `Mail goes to ${recipients.join(", ")}`}
-          , events to {webhookUrl === null ? "the webhook of the account" : <Mono text={webhookUrl} />}
+          , events to {webhookUrl === null ? "the webhook of the account" : <Mono text={maskUrl(webhookUrl)} />}
           {alertSeverityMin === null
             ? ", from the severity that the account has set."
             : `, from ${alertSeverityMin} severity on.`}

@@ -260,7 +260,7 @@ const NotificationSettings = ({ row, settings, hasMail }: SettingsProps) => (
         placeholder="https://example.com/hook"
         hint={
           row.webhookUrl !== null && !settings.webhook_configured
-            ? "Disabled, because the endpoint responded 410. Enter the URL again to enable it."
+            ? "Disabled, because the receiver responded that the URL is gone. Enter the URL again to enable it."
             : "For events about this domain. Empty: that of the account."
         }
       />

@@ -10,6 +10,7 @@ import { Badge, DownloadLink, type Kind, Link } from "../components/inline.tsx";
 import { Columns, Empty, Panel, Row, Rows } from "../components/panel.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Table } from "../components/table.tsx";
+import { maskUrl } from "../../notifications/channels/channels.ts";
 import { usePage } from "../visit.ts";
 import { wordsOfReason } from "../components/verification.tsx";
 import { fileText, encodingName, type ListFacts } from "./list-facts.tsx";
@@ -284,7 +285,7 @@ const FactsPanel = ({ job, format, credits, isTest }: AboutProps) => (
       {job.round > 0 && <Row label="Verified again">{countText(job.round, "time")}</Row>}
       {job.webhookUrl !== null && (
         <Row label="Webhook">
-          <span class="mono">{job.webhookUrl}</span>
+          <span class="mono">{maskUrl(job.webhookUrl)}</span>
         </Row>
       )}
       {job.notifyEmail !== null && <Row label="Mail at the end to">{job.notifyEmail}</Row>}

@@ -47,7 +47,7 @@ const PAGES: ReadonlyArray<readonly [title: string, path: string, words: string]
   ["Add targets", "/blocklists/new", "dnsbl blacklist blocklist ip range domain monitor"],
   ["Health of the blocklists", "/blocklists/lists", "dnsbl blacklist spamhaus usable"],
   ["Usage", "/usage", "credits invoice month chart ledger"],
-  ["Webhooks", "/webhooks", "events deliveries slack teams"],
+  ["Webhooks", "/webhooks", "events deliveries slack teams discord telegram ntfy pagerduty opsgenie"],
   ["Settings", "/settings", "all settings"],
   ["API keys", "/settings/keys", "token secret scope rotate"],
   ["Notifications", "/settings/notifications", "alert mail recipients webhook slack default"],

@@ -15,6 +15,7 @@ import {
   offPath,
   type MailSubscription,
 } from "../../notifications/mail/subscription-store.ts";
+import { CHANNEL_TITLES, maskUrl } from "../../notifications/channels/channels.ts";
 import { webhookUrlSchema } from "../../notifications/webhooks/url-store.ts";
 import { Mono } from "../components/copy.tsx";
 import { Empty, Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
@@ -173,7 +174,7 @@ const NotificationsPage = ({ settings, hasMail, isTest, isOwner }: PageProps) =>
 const DefaultRows = ({ settings }: Pick<PageProps, "settings">) => (
   <Panel title="Defaults" aside="An owner can change them" isFlush>
     <Rows>
-      <Row label="Webhook URL">{settings.webhook_url ?? "none"}</Row>
+      <Row label="Webhook URL">{settings.webhook_url === null ? "none" : maskUrl(settings.webhook_url)}</Row>
       <Row label="Recipients of alert mail">{settings.recipients.join(", ") || "none"}</Row>
       <Row label="Digest of listings">{settings.blacklist_digest}</Row>
       <Row label="Listings are reported from">{settings.blacklist_severity_min ?? "the default"}</Row>
@@ -190,11 +191,11 @@ const Defaults = ({ settings, hasMail, isTest }: Omit<PageProps, "isOwner">) => 
         type="url"
         value={settings.webhook_url}
         placeholder="https://example.com/hook"
-        hint="Receives every event, signed. Slack and Teams URLs get messages."
+        hint={`Receives every event, signed. URLs of ${CHANNEL_TITLES} get messages.`}
       />
       {settings.webhook_url !== null && !settings.webhook_configured && (
         <p>
-          <Badge kind="warn">Disabled</Badge> The receiver answered 410. Save to enable it again.
+          <Badge kind="warn">Disabled</Badge> The receiver responded that the URL is gone. Save to enable it again.
         </p>
       )}
       {!isTest && (

@@ -6,6 +6,7 @@ import {
   type DeliveryStatus,
 } from "../../notifications/webhooks/delivery-store.ts";
 import type { EndpointStatus } from "../../notifications/webhooks/endpoints.ts";
+import { maskUrl } from "../../notifications/channels/channels.ts";
 import { Mono, Copyable, CopyBlock } from "../components/copy.tsx";
 import { Empty, Callout, PageHead, Panel, Columns, Row, Rows } from "../components/panel.tsx";
 import { Button, Filters, PostForm, SelectField } from "../components/form.tsx";
@@ -14,7 +15,7 @@ import { Pager } from "../components/pager.tsx";
 import { Table } from "../components/table.tsx";
 import { Time, countText, Num } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
-import { DELIVERY_WORDS, ENDPOINT_WORDS, pendingText, usesText } from "./overview-page.tsx";
+import { deliveriesPath, DELIVERY_WORDS, ENDPOINT_WORDS, pendingText, usesText } from "./overview-page.tsx";
 
 interface DeliveriesProps {
   readonly types: readonly string[];
@@ -35,7 +36,7 @@ interface DeliveriesProps {
 export const DeliveriesPage = ({ endpoint, filters, rows, next, types, limit }: DeliveriesProps) => (
   <>
     <PageHead
-      title={endpoint === null ? "Deliveries" : endpoint.url}
+      title={endpoint === null ? "Deliveries" : maskUrl(endpoint.url)}
       isMono={endpoint !== null}
       crumbs={[["Webhooks", "/webhooks"]]}
       meta={
@@ -80,7 +81,7 @@ const State = (endpoint: EndpointStatus) => {
       title={titleOf(endpoint)}
       actions={
         <PostForm action="/webhooks/test" class="inline-form">
-          <input type="hidden" name="url" value={url} />
+          <input type="hidden" name="url" value={maskUrl(url)} />
           <input type="hidden" name="type" value={TEST_TYPE} />
           <Button>Send a test event</Button>
         </PostForm>
@@ -128,7 +129,7 @@ const titleOf = ({ state, sinceMs }: EndpointStatus) => {
   if (state === "disabled" && sinceMs !== null)
     return (
       <>
-        Nothing is sent: the receiver responded 410 (gone) on <Time atMs={sinceMs} style="full" />
+        Nothing is sent: the receiver responded that the URL is gone, on <Time atMs={sinceMs} style="full" />
       </>
     );
   if (state === "paused" && sinceMs !== null)
@@ -167,7 +168,7 @@ const DeliveryRows = ({ rows, hasUrl }: { readonly rows: readonly Delivery[]; re
         </Link>,
         <DeliveryState key="state" status={row.status} />,
         <Time key="time" atMs={row.createdAtMs} />,
-        ...(hasUrl ? [<Mono key="url" text={row.url} />] : []),
+        ...(hasUrl ? [<Mono key="url" text={maskUrl(row.url)} />] : []),
         <Num key="attempts" value={row.attempts} />,
         <LastResponse key="last" {...row} />,
       ],
@@ -205,7 +206,7 @@ export const DeliveryPage = ({ delivery, attempts }: DeliveryProps) => (
       title={delivery.type}
       crumbs={[
         ["Webhooks", "/webhooks"],
-        ["Deliveries", `/webhooks/deliveries?url=${encodeURIComponent(delivery.url)}`],
+        ["Deliveries", deliveriesPath(delivery.url)],
       ]}
       meta={
         <span>
@@ -279,8 +280,8 @@ const Facts = ({ eventId, url, subject, attempts, id }: Delivery) => (
   <Panel title="Facts" isFlush>
     <Rows>
       <Row label="URL">
-        <Link href={`/webhooks/deliveries?url=${encodeURIComponent(url)}`}>
-          <Mono text={url} />
+        <Link href={deliveriesPath(url)}>
+          <Mono text={maskUrl(url)} />
         </Link>
       </Row>
       <Row label="About">{subject === "" ? "the account" : <Mono text={subject} />}</Row>

@@ -12,6 +12,7 @@ import type { IconName } from "../components/icon.tsx";
 import { ButtonLink, Link, Badge, type Kind } from "../components/inline.tsx";
 import { Table } from "../components/table.tsx";
 import { Time, countText, Num, numberText } from "../components/figures.tsx";
+import { CHANNEL_TITLES, channelTitleOf, maskUrl } from "../../notifications/channels/channels.ts";
 import type { DeliveryStatus } from "../../notifications/webhooks/delivery-store.ts";
 
 interface StateWords {
@@ -51,6 +52,9 @@ const USE_WORDS: Readonly<Record<UrlUse, (count: number) => string>> = {
 export const usesText = (uses: ReadonlyArray<{ readonly use: UrlUse; readonly count: number }>): string =>
   uses.length === 0 ? "nothing now" : uses.map(({ use, count }) => USE_WORDS[use](count)).join(", ");
 
+/** The page of the deliveries to a URL. */
+export const deliveriesPath = (url: string): string => `/webhooks/deliveries?url=${encodeURIComponent(maskUrl(url))}`;
+
 interface OverviewProps {
   readonly endpoints: readonly EndpointStatus[];
   /** The URL that gets every event of the account; null without one. */
@@ -89,7 +93,7 @@ export const OverviewPage = ({ endpoints, defaultUrl, isOwner, types }: Overview
       {endpoints.length === 0 ? <NoUrls /> : <Urls endpoints={endpoints} />}
     </Panel>
     <Columns side={<TestForm url={defaultUrl ?? endpoints[0]?.url ?? null} types={types} />}>
-      <DefaultUrl url={defaultUrl} />
+      <DefaultUrl url={defaultUrl === null || isOwner ? defaultUrl : maskUrl(defaultUrl)} />
     </Columns>
   </>
 );
@@ -98,8 +102,8 @@ const NoUrls = () => (
   <Empty title="Events can be sent to your own systems">
     <p>
       A listing, a changed DMARC record, a finished list: each is an event, and we send it as a signed HTTP request to a
-      URL. Set one below for every event, or one for a single blocklist target, domain or list. Slack and Teams URLs get
-      messages for people.
+      URL. Set one below for every event, or one for a single blocklist target, domain or list. URLs of {CHANNEL_TITLES}{" "}
+      get messages for people.
     </p>
   </Empty>
 );
@@ -114,18 +118,18 @@ const Urls = ({ endpoints }: { readonly endpoints: readonly EndpointStatus[] }) 
       { title: "Waiting", align: "end" },
       { title: "Last attempt" },
     ]}
-    rows={endpoints.map(({ url, state, format, uses, pending, lastAttempt }) => ({
+    rows={endpoints.map(({ url, state, uses, pending, lastAttempt }) => ({
       key: url,
       cells: [
-        <Link key="url" href={`/webhooks/deliveries?url=${encodeURIComponent(url)}`}>
-          <Mono text={url} />
+        <Link key="url" href={deliveriesPath(url)}>
+          <Mono text={maskUrl(url)} />
         </Link>,
         <Badge key="state" kind={ENDPOINT_WORDS[state].kind}>
           {ENDPOINT_WORDS[state].label}
         </Badge>,
         <>
           {usesText(uses)}
-          {format !== "standard" && <span class="second">as {format === "slack" ? "Slack" : "Teams"} messages</span>}
+          {channelTitleOf(url) !== null && <span class="second">as messages of {channelTitleOf(url)}</span>}
         </>,
         pending >= PENDING_SHOWN_MAX ? pendingText(pending) : <Num key="pending" value={pending} />,
         lastAttempt === null ? (
@@ -161,7 +165,14 @@ const DefaultUrl = ({ url }: { readonly url: string | null }) => (
 const TestForm = ({ url, types }: { readonly url: string | null; readonly types: readonly string[] }) => (
   <Panel title="Send a test event">
     <PostForm action="/webhooks/test" class="form">
-      <Field name="url" label="URL" value={url} placeholder="https://example.com/hook" isRequired isMono />
+      <Field
+        name="url"
+        label="URL"
+        value={url === null ? null : maskUrl(url)}
+        placeholder="https://example.com/hook"
+        isRequired
+        isMono
+      />
       <SelectField
         name="type"
         label="Event"

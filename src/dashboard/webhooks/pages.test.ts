@@ -148,7 +148,7 @@ describe("a test event", () => {
       [app.accountId(), receiver.url],
     );
     const path = `/webhooks/deliveries?url=${encodeURIComponent(receiver.url)}`;
-    expect((await visitor.get(path)).text).toContain("Nothing is sent: the receiver responded 410 (gone)");
+    expect((await visitor.get(path)).text).toContain("Nothing is sent: the receiver responded that the URL is gone");
     const fields = { url: receiver.url, type: "webhook.test" };
     expect((await visitor.submit("/webhooks/test", fields)).text).toContain(
       "Not delivered: The receiver responded 410",

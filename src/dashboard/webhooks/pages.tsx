@@ -5,13 +5,14 @@ import { attachment, streamRows } from "../../foundation/http/response.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 import type { Notifications } from "../../notifications/settings/store.ts";
 import { writeDeliveries, TEST_TYPE, type Webhooks } from "../../notifications/webhooks/webhooks.ts";
+import { maskUrl } from "../../notifications/channels/channels.ts";
 import { DELIVERY_STATUSES, type DeliveryFilters } from "../../notifications/webhooks/delivery-store.ts";
 import type { WebhookSecret } from "../../notifications/webhooks/secret-store.ts";
 import { webhookUrlSchema } from "../../notifications/webhooks/url-store.ts";
 import { formAction, page } from "../page.ts";
 import { type View, type Viewer, redirectTo } from "../visit.ts";
 import { DeliveriesPage, DeliveryPage } from "./deliveries-page.tsx";
-import { OverviewPage } from "./overview-page.tsx";
+import { deliveriesPath, OverviewPage } from "./overview-page.tsx";
 import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Callout, PageHead, Panel } from "../components/panel.tsx";
@@ -30,8 +31,6 @@ const URL_CHARACTERS_MAX = 2_048;
 const params = z.object({ id: z.string().refine(isId) });
 
 const ownerOf = (viewer: Viewer) => ({ accountId: viewer.account.id, mode: viewer.mode });
-
-const deliveriesPath = (url: string): string => `/webhooks/deliveries?url=${encodeURIComponent(url)}`;
 
 const overviewOf = ({ webhooks, notifications, types }: WebhookPageUseCases, viewer: Viewer): View => {
   const owner = ownerOf(viewer);
@@ -77,12 +76,13 @@ const deliveryPages = (useCases: WebhookPageUseCases) => {
       },
       async ({ viewer, query: { cursor, rows: limit, ...filters } }) => {
         const owner = ownerOf(viewer);
-        const endpoint = filters.url === undefined ? null : webhooks.endpoints.find(owner, filters.url);
+        const { url } = webhooks.resolve(owner, filters);
+        const endpoint = url === undefined ? null : webhooks.endpoints.find(owner, url);
         if (filters.url !== undefined && endpoint === null)
           throw new AppError("not_found", { message: "No event of this account was sent to this URL." });
         const { rows, next } = await webhooks.page(owner, filters, { before: cursor ?? null, limit });
         const body = <DeliveriesPage {...{ endpoint, filters, rows, limit, next, types }} />;
-        return { title: endpoint === null ? "Deliveries" : endpoint.url, section: "webhooks", body };
+        return { title: endpoint === null ? "Deliveries" : maskUrl(endpoint.url), section: "webhooks", body };
       },
     ),
 
@@ -125,12 +125,17 @@ const urlActions = (useCases: WebhookPageUseCases) => {
   const rerender = ({ viewer }: { readonly viewer: Viewer }) => overviewOf(useCases, viewer);
   return [
     formAction(
-      { path: "/webhooks/test", form: z.object({ url, type: z.enum([TEST_TYPE, ...types]) }) },
+      { path: "/webhooks/test", form: z.object({ url: z.string().trim(), type: z.enum([TEST_TYPE, ...types]) }) },
       async ({ viewer, form }) => {
         const owner = ownerOf(viewer);
-        const { delivered, httpStatus, problem, elapsedMs } = await webhooks.test(owner, form.url, form.type);
-        const isKnown = webhooks.endpoints.find(owner, form.url) !== null;
-        const back = isKnown ? deliveriesPath(form.url) : "/webhooks";
+        const to = url.safeParse(webhooks.endpoints.resolve(owner, form.url));
+        if (!to.success) {
+          const issues = to.error.issues.map(({ message }) => ({ path: "url", message }));
+          throw new AppError("Invalid request body", { issues });
+        }
+        const { delivered, httpStatus, problem, elapsedMs } = await webhooks.test(owner, to.data, form.type);
+        const isKnown = webhooks.endpoints.find(owner, to.data) !== null;
+        const back = isKnown ? deliveriesPath(to.data) : "/webhooks";
         const seconds = (elapsedMs / 1_000).toFixed(1);
         if (!delivered) return redirectTo(viewer, back, { bad: `Not delivered: ${problem ?? "no reason is known"}` });
         return redirectTo(viewer, back, { ok: `Delivered: the receiver responded ${httpStatus} after ${seconds} s.` });

@@ -4,7 +4,17 @@ import { backgroundTurn } from "../base/fair-queue.ts";
 import { type ErrorCode, type ErrorDetails, ERROR_STATUS } from "../base/errors.ts";
 import { errorResponse } from "./error-response.ts";
 import type { AnyRoute, RouteResponse } from "./route.ts";
+import type { Severity } from "../base/severity.ts";
 import { OWN_CODE } from "./route-input.ts";
+
+/** What PagerDuty and Opsgenie keep as one incident. */
+export interface EventIncident {
+  /** What the problem is: equal in all events about it. */
+  readonly about: readonly string[];
+  readonly ends: boolean;
+  /** Where the event has none. */
+  readonly severity: Severity;
+}
 
 /** A webhook event in the OpenAPI document. */
 export interface EventDoc {
@@ -13,6 +23,11 @@ export interface EventDoc {
   readonly summary: string;
   /** The title of a chat message; `text` is a field of `data` in one line. */
   readonly title: (text: (field: string) => string) => string;
+  /** The problem that the event begins or ends; null, or none at all, when it is neither. */
+  readonly incident?: (
+    text: (field: string) => string,
+    data: Readonly<Record<string, unknown>>,
+  ) => EventIncident | null;
   /** The schema of `data`. */
   readonly data: z.ZodType;
   readonly example: unknown;

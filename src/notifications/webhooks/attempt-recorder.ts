@@ -29,7 +29,7 @@ export class AttemptRecorder {
     const { id, url, type } = delivery;
     const fields = { id, type, host: loggedHost(url), problem: result.problem };
     this.#failing.note(delivery, result);
-    if (result.gone) log.warn("webhook endpoint responded 410: its URL is disabled", fields);
+    if (result.gone) log.warn("webhook endpoint is gone: its URL is disabled", fields);
     else if (change?.status === "failed") log.warn(`webhook failed after ${DELIVERY_ATTEMPTS_MAX} attempts`, fields);
     else if (change?.status === "rejected") log.warn("webhook rejected by its receiver; later ones are sent", fields);
     else if (!result.delivered) log.debug("webhook not delivered; trying again", fields);
@@ -76,7 +76,12 @@ export class AttemptRecorder {
   #disableUrl(tx: Tx, delivery: Delivery) {
     const nowMs = this.runtime.clock.nowMs();
     this.store.markGone(tx, delivery, nowMs);
-    this.store.failPending(tx, delivery, "Not sent: the receiver responded 410 to an earlier event.", nowMs);
+    this.store.failPending(
+      tx,
+      delivery,
+      "Not sent: the receiver responded to an earlier event that the URL is gone.",
+      nowMs,
+    );
   }
 }
 

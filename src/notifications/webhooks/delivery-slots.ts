@@ -1,7 +1,7 @@
 import { BoundedMap } from "../../foundation/base/bounded-map.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import type { WebhookEndpoint } from "./delivery-store.ts";
-import { isPaced } from "./send.ts";
+import { channelOf } from "../channels/channels.ts";
 
 /** Concurrent requests in total: the runtime allows 256 for the process, and test calls need some. */
 export const FAST_MAX = 144;
@@ -25,8 +25,8 @@ type Health = "responsive" | "unknown" | "slow";
 export interface QueuedEndpoint extends WebhookEndpoint {
   readonly key: string;
   readonly host: string;
-  /** One request at a time, about one per second. */
-  readonly isPaced: boolean;
+  /** Time between two requests, one at a time; 0: as many as `DeliverySlots` allows. */
+  readonly paceMs: number;
 }
 
 /** Held by a queue of an endpoint while its deliveries are sent. */
@@ -47,7 +47,7 @@ export const queuedEndpointOf = ({ accountId, mode, url }: WebhookEndpoint): Que
   url,
   key: `${accountId} ${mode} ${url}`,
   host: new URL(url).host,
-  isPaced: isPaced(url),
+  paceMs: channelOf(url)?.paceMs ?? 0,
 });
 
 /**
@@ -138,7 +138,7 @@ export class DeliverySlots {
 
   #poolFor(endpoint: QueuedEndpoint): DeliverySlot["pool"] | null {
     const health = this.#healthOf(endpoint);
-    const perUrl = health === "responsive" && !endpoint.isPaced ? PER_URL_MAX : 1;
+    const perUrl = health === "responsive" && endpoint.paceMs === 0 ? PER_URL_MAX : 1;
     if (this.countOf(endpoint) >= perUrl) return null;
     if (health === "slow") return this.#fits("slow", endpoint, SLOW_MAX, SLOW_PER_OWNER_MAX) ? "slow" : null;
     if (!this.#fits("fast", endpoint, FAST_MAX, FAST_PER_OWNER_MAX)) return null;

@@ -5,7 +5,7 @@ import type { Runtime } from "../../foundation/db/runtime.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
 import { type DeliverySlot, DeliverySlots, type QueuedEndpoint, queuedEndpointOf } from "./delivery-slots.ts";
 import type { Delivery, WebhookEndpoint, WebhookQueue } from "./delivery-store.ts";
-import { PACE_MS, type Sender } from "./send.ts";
+import type { Sender } from "./send.ts";
 import { EVENTS_AT_ONCE_MAX, OutboxRelay, type OutboxRelayDeps } from "./event-store.ts";
 
 export interface DispatcherDeps extends OutboxRelayDeps {
@@ -153,7 +153,7 @@ export class Dispatcher {
 
   async #runQueue(head: Delivery, slot: DeliverySlot) {
     const { endpoint } = slot;
-    if (endpoint.isPaced) this.#keepQuiet(endpoint, PACE_MS);
+    if (endpoint.paceMs > 0) this.#keepQuiet(endpoint, endpoint.paceMs);
     try {
       await this.#sendQueue(head, slot);
     } catch (error) {
@@ -171,7 +171,7 @@ export class Dispatcher {
   async #sendQueue(head: Delivery, slot: DeliverySlot) {
     const records: Array<Promise<void>> = [];
     try {
-      for (const id of this.deps.store.queue(head, slot.endpoint.isPaced ? 1 : SENT_IN_A_ROW_MAX))
+      for (const id of this.deps.store.queue(head, slot.endpoint.paceMs > 0 ? 1 : SENT_IN_A_ROW_MAX))
         if (!(await this.#sendOne(id, slot, records))) break;
     } finally {
       await Promise.all(records);
@@ -185,7 +185,7 @@ export class Dispatcher {
     const delivery = store.find(id);
     if (this.#isStopped || delivery?.status !== "pending" || delivery.url !== endpoint.url) return false;
     if (store.pausedUntil(delivery) > this.runtime.clock.nowMs()) return false;
-    if (!endpoint.isPaced && this.#isQuiet(endpoint)) return false;
+    if (endpoint.paceMs === 0 && this.#isQuiet(endpoint)) return false;
     this.#slots.beginRequest(slot);
     const { eventId, url, body } = delivery;
     const signing = await secrets.signing(delivery);

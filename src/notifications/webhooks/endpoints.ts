@@ -1,7 +1,7 @@
 import type { AttentionItem } from "../../foundation/base/attention.ts";
 import type { DbClock } from "../../foundation/db/runtime.ts";
 import type { DeliveryAttempt, DeliveryStore, WebhookEndpoint } from "./delivery-store.ts";
-import { type DeliveryFormat, formatOf } from "./send.ts";
+import { type DeliveryFormat, formatOf, hideSecrets, maskUrl } from "../channels/channels.ts";
 import type { Database as Sqlite } from "bun:sqlite";
 import type { Db } from "../../foundation/db/open.ts";
 import { statements } from "../../foundation/db/statements.ts";
@@ -104,7 +104,7 @@ export class EndpointStore {
 }
 
 /**
- * `disabled`: it responded 410, nothing is sent; `failing`: its last attempt failed; `paused`: it asked for a pause; `unused`:
+ * `disabled`: it responded 410 or that it is gone, nothing is sent; `failing`: its last attempt failed; `paused`: it asked for a pause; `unused`:
  * nothing was sent in 30 days; `unset`: it failed, but nothing is sent to it any more.
  */
 export const ENDPOINT_STATES = ["disabled", "failing", "paused", "unused", "working", "unset"] as const;
@@ -158,6 +158,14 @@ export class Endpoints {
       .toSorted((a, b) => rank(a) - rank(b) || b.pending - a.pending || (a.url < b.url ? -1 : 1));
   }
 
+  /** The URL that a given one stands for: itself, or the URL of the account whose masked form it is. */
+  resolve(owner: Owner, given: string): string {
+    if (!given.includes("…")) return given;
+    const { accountId, mode } = owner;
+    const set = this.#store.used({ accountId, mode }, ENDPOINTS_MAX).map(({ url }) => url);
+    return [...set, ...this.#calledUrls({ accountId, mode })].find((url) => maskUrl(url) === given) ?? given;
+  }
+
   /** One of them; null for a URL that the account has nothing to do with. */
   find({ accountId, mode }: Owner, url: string): EndpointStatus | null {
     if (!URL.canParse(url)) return null;
@@ -186,9 +194,9 @@ export class Endpoints {
           title: `${nameAmong(url, urls)} does not take our events`,
           detail:
             state === "disabled"
-              ? "It responded 410, so nothing is sent until it is enabled."
+              ? `${lastAttempt?.problem ?? "The URL is gone."} Nothing is sent until it is enabled.`
               : `${lastAttempt?.problem ?? "The last attempt failed."}${waiting}`,
-          action: { text: "See why", path: `/webhooks/deliveries?url=${encodeURIComponent(url)}` },
+          action: { text: "See why", path: `/webhooks/deliveries?url=${encodeURIComponent(maskUrl(url))}` },
         },
       ];
     });
@@ -242,5 +250,6 @@ export class Endpoints {
 /** The host of a URL, with the path where other URLs have the same host. */
 const nameAmong = (url: string, urls: readonly string[]): string => {
   const { host, pathname } = new URL(url);
-  return urls.some((other) => other !== url && new URL(other).host === host) ? `${host}${pathname}` : host;
+  const hasTwin = urls.some((other) => other !== url && new URL(other).host === host);
+  return hasTwin ? hideSecrets(`${host}${pathname}`, url) : host;
 };

@@ -231,7 +231,7 @@ export class OutboxRelay {
     const { accountId, mode, url } = delivery;
     const goneAtMs = store.goneSince(delivery, url);
     if (goneAtMs !== undefined)
-      return `Not sent: the receiver responded 410 on ${isoTime(goneAtMs)}. To resume, set the URL again or redeliver.`;
+      return `Not sent: the receiver responded on ${isoTime(goneAtMs)} that the URL is gone. To resume, set the URL again or redeliver.`;
     const key = `${accountId} ${mode} ${url}`;
     const pending = pendingCounts.get(key) ?? store.countPending(delivery);
     pendingCounts.set(key, Math.min(this.#pendingMax, pending + 1));

@@ -80,7 +80,7 @@ test("a delivery that is answered with 410 says so itself; those behind it say t
   expect(harness.find(behind)).toMatchObject({
     status: "failed",
     attempts: 0,
-    lastProblem: "Not sent: the receiver responded 410 to an earlier event.",
+    lastProblem: "Not sent: the receiver responded to an earlier event that the URL is gone.",
   });
 });
 

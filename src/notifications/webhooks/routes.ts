@@ -7,6 +7,7 @@ import { rowsById, sendPage } from "../../foundation/http/list-page.ts";
 import { handle, serveRoutes } from "../../foundation/http/route.ts";
 import { encodeCursor } from "../../foundation/http/route-input.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
+import { maskUrl } from "../channels/channels.ts";
 import type { BulkActionResult } from "./delivery-actions.ts";
 import {
   CANCEL_DELIVERY,
@@ -76,12 +77,12 @@ const deliveryRoutes = ({ webhooks, types }: Omit<WebhookRouteOptions, "guard">)
   handle(redeliverMany(types), async ({ body, caller, set }) => {
     const { filters, after } = manyOf(body);
     set.status = 202;
-    return manyView(await webhooks.actions.redeliverMany(caller, filters, after));
+    return manyView(await webhooks.actions.redeliverMany(caller, webhooks.resolve(caller, filters), after));
   }),
 
   handle(cancelMany(types), async ({ body, caller }) => {
     const { filters, after } = manyOf(body);
-    return manyView(await webhooks.actions.cancelMany(caller, filters, after));
+    return manyView(await webhooks.actions.cancelMany(caller, webhooks.resolve(caller, filters), after));
   }),
 ];
 
@@ -96,7 +97,7 @@ const eventRoutes = ({ webhooks, rules, types }: Omit<WebhookRouteOptions, "guar
   handle(testWebhook(rules, types), async ({ body, caller }) => {
     const { url, type = TEST_TYPE } = body;
     const { id, delivered, httpStatus, problem, elapsedMs } = await webhooks.test(caller, url, type);
-    return { id, url, type, delivered, http_status: httpStatus, problem, elapsed_ms: elapsedMs };
+    return { id, url: maskUrl(url), type, delivered, http_status: httpStatus, problem, elapsed_ms: elapsedMs };
   }),
 
   handle(GET_SECRETS, ({ caller }) => secretsView(webhooks.secrets.current(caller))),

@@ -18,7 +18,7 @@ import {
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 import { DELIVERY_STATUSES } from "./delivery-store.ts";
 import { TEST_TYPE } from "./webhooks.ts";
-import { DELIVERY_FORMATS } from "./send.ts";
+import { DELIVERY_FORMATS } from "../channels/channels.ts";
 import { webhookUrlSchema } from "./url-store.ts";
 
 const URL_CHARACTERS_MAX = 2_048;
@@ -45,7 +45,11 @@ const SINCE = "Only events at or after this time.";
 const UNTIL = "Only events before this time.";
 const typeFilter = (types: EventTypes) => optionalEnum(types, "Only events of this type.");
 
-const url = z.string().max(URL_CHARACTERS_MAX).optional().meta({ description: "Only deliveries to this URL." });
+const url = z
+  .string()
+  .max(URL_CHARACTERS_MAX)
+  .optional()
+  .meta({ description: "Only deliveries to this URL, whole or as deliveries show it." });
 const aboutSubject = subject.optional().meta({ description: "Only events about this subject, such as `target:<id>`." });
 const since = moment.optional().meta({ description: SINCE, type: "string", format: "date-time" });
 
@@ -109,14 +113,14 @@ export const deliverySchema = namedResponse("WebhookDelivery", {
   event_id: idField("The header `webhook-id`: the same in every attempt and for every URL that receives the event."),
   type: eventType,
   subject: subject.nullable().meta({ description: SUBJECT }),
-  url: textField("Where the event is sent."),
+  url: textField("Where the event is sent. Tokens of services are replaced by `…` and their last four characters."),
   format: enumField(
     DELIVERY_FORMATS,
-    "`standard`: the event itself. `slack`, `teams`: a message for people, chosen by the host of the URL.",
+    "`standard`: the event itself. The others: a message for the service of that name, recognized by the URL.",
   ),
   status: enumField(
     DELIVERY_STATUSES,
-    "`rejected`: the receiver refused it three times with a 4xx other than 408, 409, 410, 425 and 429. `failed`: ten attempts failed, or the receiver responded 410. `cancelled`: by a request, or because its URL was removed.",
+    "`rejected`: the receiver refused it three times with a 4xx other than 408, 409, 410, 425 and 429. `failed`: ten attempts failed, or the receiver responded 410 or that the URL is gone. `cancelled`: by a request, or because its URL was removed.",
   ),
   attempts: integerField("Attempts since the event, or since the last redelivery."),
   created_at: timeField("When the event occurred."),

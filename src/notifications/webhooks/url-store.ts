@@ -1,9 +1,10 @@
 import { z } from "zod";
-import type { Result } from "../../foundation/base/errors.ts";
+import { err, ok, type Result } from "../../foundation/base/errors.ts";
 import { inSteps } from "../../foundation/base/in-steps.ts";
 import type { Tx, Db } from "../../foundation/db/open.ts";
 import type { DbClock } from "../../foundation/db/runtime.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
+import { channelProblem } from "../channels/channels.ts";
 import { DeliveryStore, type Delivery } from "./delivery-store.ts";
 import { and, asc, eq, isNull, ne, sql } from "drizzle-orm";
 import { newId, type Owner } from "../../foundation/base/secrets.ts";
@@ -23,18 +24,26 @@ export interface UrlChange {
   readonly to: string | null;
 }
 
+/** The normal form of a URL that events may be sent to; one of a service has to be complete. The error is a sentence. */
+const parseUrl = (policy: UrlPolicy, text: string): Result<string, string> => {
+  const parsed = policy.parse(text.trim());
+  const problem = parsed.ok ? channelProblem(parsed.value.href) : parsed.error.problem;
+  return parsed.ok && problem === null ? ok(parsed.value.href) : err(problem ?? "");
+};
+
 /** A webhook URL in a request body; parsed to its normal form. */
 export const webhookUrlSchema = (policy: UrlPolicy) =>
   z
     .string()
     .transform((text, context) => {
-      const parsed = policy.parse(text.trim());
-      if (parsed.ok) return parsed.value.href;
-      context.addIssue({ code: "custom", message: parsed.error.problem });
+      const parsed = parseUrl(policy, text);
+      if (parsed.ok) return parsed.value;
+      context.addIssue({ code: "custom", message: parsed.error });
       return z.NEVER;
     })
     .meta({
-      description: "An https URL on the public internet; http and other addresses only where the operator allows them.",
+      description:
+        "An https URL on the public internet; http and other addresses only where the operator allows them. A URL of Slack, Teams, Discord, Telegram, ntfy, PagerDuty or Opsgenie gets messages of that service.",
       maxLength: URL_CHARACTERS_MAX,
       examples: ["https://example.com/hook"],
     });
@@ -54,8 +63,7 @@ export class WebhookUrls {
 
   /** The normal form of a URL that events may be sent to. The error is a sentence. */
   parse(text: string): Result<string, string> {
-    const parsed = this.policy.parse(text.trim());
-    return parsed.ok ? { ok: true, value: parsed.value.href } : { ok: false, error: parsed.error.problem };
+    return parseUrl(this.policy, text);
   }
 
   /** Whether deliveries to a URL are disabled because its endpoint responded 410. */

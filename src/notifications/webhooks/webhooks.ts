@@ -10,7 +10,8 @@ import type { Delivery, DeliveryFilters, DeliveryStore } from "./delivery-store.
 import type { Dispatcher } from "./dispatcher.ts";
 import { Endpoints } from "./endpoints.ts";
 import { eventData, type EventFilters, type EventRow, type EventStore, eventBody } from "./event-store.ts";
-import { formatOf, type DeliveryResult, type LoadEventDocs, type Sender } from "./send.ts";
+import { formatOf, maskUrl } from "../channels/channels.ts";
+import type { DeliveryResult, LoadEventDocs, Sender } from "./send.ts";
 import type { WebhookSecrets } from "./secret-store.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
 
@@ -60,9 +61,15 @@ export class Webhooks {
     this.endpoints = new Endpoints(runtime, deps.store);
   }
 
+  /** Filters with the URL that a masked one stands for. */
+  resolve(owner: Owner, filters: DeliveryFilters): DeliveryFilters {
+    return filters.url === undefined ? filters : { ...filters, url: this.endpoints.resolve(owner, filters.url) };
+  }
+
   /** Newest first. */
-  list(owner: Owner, filters: DeliveryFilters) {
+  list(owner: Owner, given: DeliveryFilters) {
     const { store } = this.deps;
+    const filters = this.resolve(owner, given);
     return readById<Delivery>(
       (page) => store.list(owner, filters, page),
       (before, offset) => store.idBehind(owner, before, offset),
@@ -127,7 +134,7 @@ export const deliveryView = (delivery: Delivery) => ({
   event_id: delivery.eventId,
   type: delivery.type,
   subject: delivery.subject === "" ? null : delivery.subject,
-  url: delivery.url,
+  url: maskUrl(delivery.url),
   format: formatOf(delivery.url),
   status: delivery.status,
   attempts: delivery.attempts,
@@ -180,7 +187,7 @@ const deliveryLine = (row: Delivery) =>
     row.eventId,
     row.type,
     row.subject,
-    row.url,
+    maskUrl(row.url),
     row.status,
     row.attempts,
     isoTime(row.createdAtMs),

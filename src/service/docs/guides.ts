@@ -12,6 +12,7 @@ import runningIt from "./manual/running-it.md" with { type: "text" };
 import securityAndPrivacy from "./manual/security-and-privacy.md" with { type: "text" };
 import senderReputation from "./manual/sender-reputation.md" with { type: "text" };
 import verifyAnAddress from "./manual/verify-an-address.md" with { type: "text" };
+import channels from "./manual/channels.md" with { type: "text" };
 import webhooksAndMail from "./manual/webhooks-and-mail.md" with { type: "text" };
 
 /** A page of the manual that is written in Markdown; its title is its first heading. */
@@ -38,6 +39,7 @@ export const GUIDES: readonly Guide[] = Object.entries({
   "dmarc-alerts": dmarcAdvice,
   "mta-sts": mtaSts,
   "webhooks-and-mail": webhooksAndMail,
+  channels,
   dashboard,
   "sender-reputation": senderReputation,
   "running-it": runningIt,

@@ -27,6 +27,8 @@ export interface AlertRule<Schema extends z.ZodObject = z.ZodObject> extends Rul
   readonly summary: string;
   /** Title of chat messages, after the domain. */
   readonly title: string | EventDoc["title"];
+  /** Of rules about a problem: which one of the domain, and whether the event ends it; null when it is neither. */
+  readonly incident?: NonNullable<EventDoc["incident"]>;
   /** The data of its event, without the fields about the domain that every event has. */
   readonly data: Schema;
   readonly example: z.output<Schema>;

@@ -56,11 +56,17 @@ const schemaTitleOf = (rule: string) =>
   `Dmarc${rule.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())}`;
 
 /** The events of DMARC monitoring. */
-export const DMARC_EVENTS: readonly EventDoc[] = ALERT_RULES.map(({ name, summary, title, data, example }) => ({
-  type: `dmarc.${name}`,
-  tag: "DMARC monitoring",
-  summary,
-  title: (text) => `${text("domain")}: ${typeof title === "string" ? title : title(text)}`,
-  data: domainSchema.extend(data.shape).meta({ title: schemaTitleOf(name) }),
-  example: { ...DOMAIN, ...example },
-}));
+export const DMARC_EVENTS: readonly EventDoc[] = ALERT_RULES.map(
+  ({ name, summary, title, incident, data, example }) => ({
+    type: `dmarc.${name}`,
+    tag: "DMARC monitoring",
+    summary,
+    title: (text) => `${text("domain")}: ${typeof title === "string" ? title : title(text)}`,
+    incident(text, values) {
+      const one = incident?.(text, values) ?? null;
+      return one === null ? null : { ...one, about: ["dmarc", text("domain_id"), name, ...one.about] };
+    },
+    data: domainSchema.extend(data.shape).meta({ title: schemaTitleOf(name) }),
+    example: { ...DOMAIN, ...example },
+  }),
+);

@@ -123,12 +123,23 @@ const dataSchema = z.object({
 });
 type SpikeData = z.output<typeof dataSchema>;
 
+const keysSchema = z.array(z.object({ key: z.string() })).catch([]);
+
 export const FAILURE_SPIKE = alertRule({
   name: "failure_spike",
   words: "Failures",
   description: "Much more mail of a source fails than usual: started, grew, ended.",
   summary: "Much more mail of a source fails DMARC than usual; again when that doubles, and when it ends",
   title: (text) => (text("state") === "ended" ? "mail passes DMARC again" : "DMARC failures increased"),
+  // An event about several senders at once ends only what began with the same: another one can still fail.
+  incident: (text, { sources }) => ({
+    about: keysSchema
+      .parse(sources)
+      .map(({ key }) => key)
+      .toSorted(),
+    ends: text("state") === "ended",
+    severity: "medium",
+  }),
   data: dataSchema,
   example: {
     state: "started",

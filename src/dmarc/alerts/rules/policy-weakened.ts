@@ -103,6 +103,7 @@ export const POLICY_WEAKENED = alertRule({
   description: "The policy became weaker, in the DNS or in reports.",
   summary: "The policy of a domain protects less than before",
   title: "the DMARC policy was weakened",
+  incident: () => ({ about: [], ends: false, severity: "high" }),
   data,
   example: {
     ...CHECK_FIELDS_EXAMPLE,

@@ -37,6 +37,7 @@ export const REPORTS_STOPPED = alertRule({
   description: "Reports stopped arriving.",
   summary: "No report about a domain has arrived for 72 hours, or three times as long as is usual for it",
   title: "DMARC reports have stopped",
+  incident: () => ({ about: [], ends: false, severity: "medium" }),
   data,
   example: { last_report_at: "2026-01-01T05:12:44.310Z", last_day: "2025-12-31" },
   mail: (_, domain) => [

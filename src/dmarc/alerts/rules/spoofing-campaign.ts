@@ -87,6 +87,7 @@ export const SPOOFING_CAMPAIGN = alertRule({
   summary:
     "Far more unauthenticated mail than usual comes from addresses without a proper reverse name; once for each campaign",
   title: "spoofing campaign, all messages unauthenticated",
+  incident: (text) => ({ about: [text("started_day")], ends: false, severity: "medium" }),
   data,
   example: {
     started_day: "2026-01-01",

@@ -20,6 +20,8 @@ export const STATUS_CHANGED = alertRule({
   description: "The status of the domain changed.",
   summary: "The status of a domain changed",
   title: (text) => `DMARC status ${text("status")}`,
+  incident: (text) =>
+    text("status") === "pending" ? null : { about: [], ends: text("status") === "active", severity: "high" },
   data: z.object({
     previous_status: status("Status before the check."),
     status: status("Status since the check."),

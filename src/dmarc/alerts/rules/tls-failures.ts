@@ -92,6 +92,11 @@ export const TLS_FAILURES = alertRule({
     text("state") === "ended"
       ? `inbound TLS sessions no longer fail (${text("meaning")})`
       : `inbound TLS sessions fail, ${text("meaning")}`,
+  incident: (text) => ({
+    about: [text("policy_domain"), text("policy_type"), text("result_type")],
+    ends: text("state") === "ended",
+    severity: "medium",
+  }),
   data: dataSchema,
   example: {
     state: "began",

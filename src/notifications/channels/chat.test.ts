@@ -3,7 +3,8 @@ import { z } from "zod";
 import { EVENT_DOCS } from "../../service/event-docs.ts";
 import { createReceivers } from "../../testing/receiver.ts";
 import { createWebhookHarness, until } from "../../testing/webhook-harness.ts";
-import { formatFor, formatOf } from "./send.ts";
+import { channelOf, formatOf } from "./channels.ts";
+import { eventMessage } from "./message.ts";
 
 const SLACK = "https://hooks.slack.com/services/T0/B0/x";
 const TEAMS = "https://prod-1.westeurope.logic.azure.com/workflows/x/triggers/manual/paths/invoke";
@@ -61,8 +62,10 @@ const TEAMS_BYTES_MAX = 28 * 1024;
 
 const bodyOf = (type: string, data: object) =>
   JSON.stringify({ type, timestamp: "2026-01-01T00:00:00.000Z", data: { mode: "live", ...data } });
-const slack = (body: string) => slackSchema.parse(JSON.parse(formatFor(SLACK).payloadOf(body, CONTEXT)));
-const teams = (body: string) => teamsSchema.parse(JSON.parse(formatFor(TEAMS).payloadOf(body, CONTEXT)));
+const payload = (url: string, body: string): unknown =>
+  JSON.parse(channelOf(url)?.request(new URL(url), eventMessage(body, CONTEXT)).body ?? "");
+const slack = (body: string) => slackSchema.parse(payload(SLACK, body));
+const teams = (body: string) => teamsSchema.parse(payload(TEAMS, body));
 const textOf = (message: z.output<typeof slackSchema>) => message.blocks.map(({ text }) => text.text).join("\n");
 
 test.each([
