@@ -104,7 +104,7 @@ export const acceptedOnlyIf = (isAccepted: boolean, title: string): Reading =>
 
 interface Cutting {
   /** Each character as the service needs it. */
-  readonly escape?: (character: string) => string;
+  readonly escaping?: (character: string) => string;
   /** The size of a text; default: UTF-16 code units, which are never fewer than characters. */
   readonly sizeOf?: (text: string) => number;
 }
@@ -113,12 +113,12 @@ interface Cutting {
 export const cutTo = (
   text: string,
   max: number,
-  { escape = (character) => character, sizeOf = (one) => one.length }: Cutting = {},
+  { escaping = (character) => character, sizeOf = (one) => one.length }: Cutting = {},
 ): string => {
   const room = max - sizeOf("…");
   let [kept, whole, size] = ["", "", 0];
   for (const character of text) {
-    const escaped = escape(character);
+    const escaped = escaping(character);
     size += sizeOf(escaped);
     if (size > max) return room < 0 ? "" : `${kept}…`;
     whole += escaped;

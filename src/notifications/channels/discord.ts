@@ -34,7 +34,7 @@ const ENDED_COLOUR = 0x16a34a;
 
 /** Punctuation that makes Markdown, links and mentions; a backslash before it shows it as it is. */
 const MARKS: ReadonlySet<string> = new Set("\\*_~`|<>#-+[]():@&/");
-const escape = (character: string) => (MARKS.has(character) ? `\\${character}` : character);
+const escaping = (character: string) => (MARKS.has(character) ? `\\${character}` : character);
 
 /** A link; a bracket would end it. */
 const linkText = ({ title, url }: ChannelMessage["links"][number]) =>
@@ -42,12 +42,12 @@ const linkText = ({ title, url }: ChannelMessage["links"][number]) =>
 
 const payloadOf = (message: ChannelMessage) => {
   const { incident, facts, links, at } = message;
-  const title = cutTo(message.title, TITLE_MAX, { escape });
+  const title = cutTo(message.title, TITLE_MAX, { escaping });
   const description = links.map(linkText).join(" · ");
   let left = TOTAL_MAX - title.length - description.length;
   const fields = facts.slice(0, FIELDS_MAX).flatMap(([factName, factValue]) => {
-    const name = cutTo(factName, Math.min(NAME_MAX, left), { escape });
-    const value = cutTo(factValue, Math.min(VALUE_MAX, left - name.length), { escape });
+    const name = cutTo(factName, Math.min(NAME_MAX, left), { escaping });
+    const value = cutTo(factValue, Math.min(VALUE_MAX, left - name.length), { escaping });
     if (name === "" || value === "") return [];
     left -= name.length + value.length;
     return [{ name, value }];

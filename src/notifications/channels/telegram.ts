@@ -23,17 +23,17 @@ const VALUE_MAX = 600;
 
 /** The characters with a meaning in messages of HTML style. */
 const ESCAPES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-const escape = (character: string) => ESCAPES[character] ?? character;
+const escaping = (character: string) => ESCAPES[character] ?? character;
 
 /**
  * Telegram makes links of names, addresses, commands and tags in plain text, and notifies the user of an `@name`. An invisible word joiner
  * after these characters prevents it. Text in `<code>` needs none.
  */
 const MARKS = /[@/#.:$]/;
-const escapePlain = (character: string) => (MARKS.test(character) ? `${character}\u2060` : escape(character));
+const escapePlain = (character: string) => (MARKS.test(character) ? `${character}\u2060` : escaping(character));
 
 const linkText = ({ title, url }: ChannelMessage["links"][number]) =>
-  `<a href="${[...url].map(escape).join("")}">${[...title].map(escape).join("")}</a>`;
+  `<a href="${[...url].map(escaping).join("")}">${[...title].map(escaping).join("")}</a>`;
 
 /** Lines until the message is full. A line is never divided, so that every tag is closed. */
 const joined = (lines: readonly string[]) => {
@@ -47,11 +47,11 @@ const joined = (lines: readonly string[]) => {
 
 const textOf = ({ title, severity, facts, links }: ChannelMessage) =>
   joined([
-    `<b>${severity === null ? "" : `${severity.toUpperCase()} `}${cutTo(title, TITLE_MAX, { escape: escapePlain })}</b>`,
+    `<b>${severity === null ? "" : `${severity.toUpperCase()} `}${cutTo(title, TITLE_MAX, { escaping: escapePlain })}</b>`,
     ...(links.length === 0 ? [] : [links.map(linkText).join(" · ")]),
     ...facts.map(
       ([name, value]) =>
-        `${cutTo(name, VALUE_MAX, { escape: escapePlain })}: <code>${cutTo(value, VALUE_MAX, { escape })}</code>`,
+        `${cutTo(name, VALUE_MAX, { escaping: escapePlain })}: <code>${cutTo(value, VALUE_MAX, { escaping })}</code>`,
     ),
   ]);
 
