@@ -10,17 +10,17 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 24_666,
   blocklist: 61_245,
   bulk: 53_401,
-  cli: 49_970,
-  dashboard: 161_985,
-  dmarc: 218_624,
+  cli: 50_111,
+  dashboard: 162_176,
+  dmarc: 218_907,
   doctor: 12_916,
   foundation: 95_624,
   "main.ts": 133,
-  notifications: 24_455,
-  service: 39_578,
+  notifications: 29_397,
+  service: 39_591,
   verify: 54_144,
 };
-const FILES_MAX = 678;
+const FILES_MAX = 688;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

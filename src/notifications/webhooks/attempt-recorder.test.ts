@@ -7,7 +7,7 @@ const newHarness = createWebhookHarness();
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 test.each([
-  ["gone", 1, "410"],
+  ["gone", 1, "is gone"],
   ["rejected", REJECTIONS_MAX, "rejected by its receiver"],
   ["delivered", DELIVERY_ATTEMPTS_MAX, "failed after"],
 ] as const)(

@@ -189,7 +189,7 @@ describe("the events for one URL", () => {
     await harness.clock.advance(POLL_MS);
     await until(() => harness.store.find(later)?.status === "failed");
     expect(receiver.received).toHaveLength(1);
-    expect(harness.find(later).lastProblem).toContain("410");
+    expect(harness.find(later).lastProblem).toContain("that the URL is gone");
     expect(harness.logged.join()).toContain("is disabled");
   });
 });
