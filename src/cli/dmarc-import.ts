@@ -2,7 +2,8 @@ import { systemClock } from "../foundation/base/clock.ts";
 import { createLog } from "../foundation/base/log.ts";
 import type { KeyMode } from "../foundation/base/secrets.ts";
 import type { DomainOwner } from "../dmarc/records/domains/domain-store.ts";
-import { ImportSlice } from "../dmarc/reports/open.ts";
+import { ImportSlice, openFileReader } from "../dmarc/reports/open.ts";
+import type { FileReader } from "../dmarc/reports/report/file-reader.ts";
 import { systemPlatform } from "../service/platform.ts";
 import type { Platform } from "../foundation/net/platform.ts";
 import type { Db } from "../foundation/db/open.ts";
@@ -26,6 +27,7 @@ const CHECKPOINT_PAGES = 8_000;
 export interface ReportDatabase {
   readonly db: Db;
   readonly platform: Platform;
+  readonly reader: FileReader;
   readonly owner: Pick<DomainOwner, "accountId" | "mode">;
 }
 
@@ -38,17 +40,24 @@ export const withReportDatabase = async (
   const config = loadConfig(io);
   const db = openDatabase(io, config);
   const platform = systemPlatform(config);
+  const log = createLog("error", systemClock, io.err);
+  const reader = openFileReader({ clock: platform.clock, log }, config, Bun.main);
   try {
-    await work({ db, platform, owner: { accountId: accountIdOf(db, account), mode } });
+    await work({ db, platform, reader, owner: { accountId: accountIdOf(db, account), mode } });
   } catch (error) {
     if (!isDatabaseState(error)) throw error;
     const advice = "Reports stored so far are kept. Run the same command again to continue.";
     throw new CommandFailed(`The database is not writable: ${String(error)}. ${advice}`, "database");
   } finally {
+    reader.stop();
     platform.close();
     db.close();
   }
 };
+
+/** Ingestion for a command, which prints what goes wrong. */
+export const openImport = ({ db, platform: { clock, resolver }, reader }: ReportDatabase, io: Io): ImportSlice =>
+  new ImportSlice({ db, clock, log: createLog("error", systemClock, io.err) }, { resolver, reader });
 
 /** The result of a file as JSON shows it. */
 export const ingestionLine = (input: string, row: IngestionRow) => {
@@ -75,9 +84,7 @@ class ReportImport {
   constructor(database: ReportDatabase, options: ImportOptions) {
     this.#database = database;
     this.#options = options;
-    const { db, platform } = database;
-    const log = createLog("error", systemClock, options.io.err);
-    this.#ingestions = new ImportSlice({ db, clock: platform.clock, log }, platform).ingestions;
+    this.#ingestions = openImport(database, options.io).ingestions;
   }
 
   /** Takes a mail or file, and stores the batch when it is full. */

@@ -44,7 +44,7 @@ const newWorld = async (...accounts: string[]) => {
     const signal = Promise.withResolvers<string>();
     const program = new Command("postwarden").exitOverride();
     const io: Io = {
-      environment: { POSTWARDEN_DATA_DIR: dataDir, ...settings },
+      environment: { POSTWARDEN_DATA_DIR: dataDir, POSTWARDEN_WORKERS: "0", ...settings },
       settingsFile: null,
       out(line) {
         out.push(line);

@@ -1,14 +1,19 @@
 import { isoTime, systemClock } from "../foundation/base/clock.ts";
-import { createLog } from "../foundation/base/log.ts";
 import { isId } from "../foundation/base/secrets.ts";
 import { AcceptedReporters, acceptedView } from "../dmarc/insight/queries/accepted-reporters.ts";
-import { ImportSlice } from "../dmarc/reports/open.ts";
 import { accountOptions, argument, command, type CommandTrees, group, toggle } from "./command.ts";
 import { performInSteps } from "./data-directory.ts";
 import { DOMAIN_COMMANDS } from "./dmarc-domains.ts";
 import { DMARC_EXPORT } from "./dmarc-export.ts";
 import { HEALTH } from "./dmarc-health.ts";
-import { importCommand, ingestionLine, type ReportDatabase, type Stdin, withReportDatabase } from "./dmarc-import.ts";
+import {
+  importCommand,
+  ingestionLine,
+  openImport,
+  type ReportDatabase,
+  type Stdin,
+  withReportDatabase,
+} from "./dmarc-import.ts";
 import { createImportTally, problemsText, tallyText } from "./dmarc-import-progress.ts";
 import { MAILBOX_CHECK } from "./dmarc-mailbox.ts";
 import { REPORT_LINKS } from "./dmarc-links.ts";
@@ -20,13 +25,11 @@ import { type CommandService, inService } from "./service.ts";
 
 /** Reads ingestions again in this process. A running server may do so at the same time; each is processed once. */
 const retryIngestions = async (
-  { db, platform, owner }: ReportDatabase,
+  database: ReportDatabase,
   { ids, isAccepted, io }: { readonly ids: readonly string[]; readonly isAccepted: boolean; readonly io: Io },
 ) => {
-  const { ingestions } = new ImportSlice(
-    { db, clock: platform.clock, log: createLog("error", systemClock, io.err) },
-    platform,
-  );
+  const { owner } = database;
+  const { ingestions } = openImport(database, io);
   const tally = createImportTally([]);
   const chosen = ids.length === 0 ? "all" : ids;
   const retried = await ingestions.readAgain(owner, chosen, (id, conclusion) => tally.add(id, conclusion), {

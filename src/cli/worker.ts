@@ -1,7 +1,10 @@
 import { workerData } from "node:worker_threads";
-import { runBackupWorker } from "../foundation/db/backup-worker.ts";
-import { runPersonalDataWorker } from "../service/erase/personal-data.ts";
 
-/** What a thread of the service does, once: copy the database, or read all of it about a person. */
-export const runWorker = (): void | Promise<void> =>
-  workerData.task === "personal data" ? runPersonalDataWorker(workerData) : runBackupWorker();
+/** What a thread of the service does, by the `task` in its data. Each loads only what it needs. */
+const TASKS: Readonly<Record<string, () => Promise<unknown>>> = {
+  backup: async () => (await import("../foundation/db/backup-worker.ts")).runBackupWorker(),
+  "personal data": async () => (await import("../service/erase/personal-data.ts")).runPersonalDataWorker(workerData),
+  "report reading": async () => (await import("../dmarc/reports/report/reading-thread.ts")).runReadingThread(),
+};
+
+export const runWorker = async (): Promise<void> => void (await TASKS[String(workerData.task)]?.());

@@ -42,7 +42,7 @@ import { ScheduledChecks } from "./records/domains/domain-monitor.ts";
 import { PolicyStore } from "./records/sts/policy-store.ts";
 import { ServedPolicies } from "./records/sts/served-policies.ts";
 import { openIngestStores, type IngestStores } from "./reports/ingest/ingest-stores.ts";
-import { ReportsSlice, type ReportsSettings } from "./reports/open.ts";
+import { openFileReader, ReportsSlice, type ReportsSettings } from "./reports/open.ts";
 
 interface DmarcSettings extends ReportsSettings {
   /** The operator's GeoIP databases. */
@@ -53,6 +53,8 @@ interface DmarcSettings extends ReportsSettings {
   readonly notifyDomains: readonly string[];
   /** The public URL of the service. */
   readonly baseUrl: string | null;
+  /** Threads beside the event loop. */
+  readonly workers: number;
 }
 
 interface DmarcDeps {
@@ -64,6 +66,8 @@ interface DmarcDeps {
   readonly publicUrl: string;
   /** The name of this machine in MX records; null where it has none. */
   readonly mailHost: string | null;
+  /** The path of `main.ts`, from which threads are started. */
+  readonly program: string;
   /** The id of the account with this name, or with null of the only account. The error is a sentence. */
   readonly accountOf: (name: string | null) => Result<string, string>;
 }
@@ -125,7 +129,8 @@ export class DmarcSlice {
     this.stores = stores;
     this.domains = openDomains(runtime, settings, { ...deps, stores, raise });
     this.#checks = new ScheduledChecks(runtime, stores.domains, this.domains);
-    this.reports = new ReportsSlice(runtime, settings, { stores, resolver, keysOf: possibleKeysOf, accountOf });
+    const reader = openFileReader(runtime, settings, deps.program);
+    this.reports = new ReportsSlice(runtime, settings, { stores, resolver, keysOf: possibleKeysOf, accountOf, reader });
     const [rollups, trusted] = [new RollupStore(db), new RollupStore(db, { trustedOnly: true })];
     const [records, reports] = [new RecordStore(db), new ReportQueryStore(db)];
     this.rollups = rollups;

@@ -83,7 +83,7 @@ export class Service {
   readonly readiness: Readiness;
 
   constructor(options: ServiceOptions) {
-    const { config, db, log } = options;
+    const { config, db, log, program = Bun.main } = options;
     const { clock, random } = options.platform;
     const runtime: Runtime = { db, clock, log, random };
     this.runtime = runtime;
@@ -115,7 +115,7 @@ export class Service {
     });
     this.dmarc = new DmarcSlice(runtime, config, {
       ...{ platform, freshResolver: fresh, outbound, mailHost: mailHostOf(config), publicUrl: options.baseUrl },
-      accountOf: (name) => accountOfMailbox(accounts, name),
+      ...{ accountOf: (name) => accountOfMailbox(accounts, name), program },
     });
     this.engine = new EngineSlice(platform, config, {
       ...{ log, fresh, matchSuppression: this.suppressions.match },
@@ -129,7 +129,7 @@ export class Service {
     });
     this.backups = openBackups(runtime, config);
     this.purge = openPurge(runtime, config, { accounts: this.accounts, bulk: this.bulk });
-    this.personalData = openPersonalData(runtime, options, this.accounts);
+    this.personalData = openPersonalData(runtime, config, { audit: this.accounts.audit, program });
     this.doctor = new Doctor(runtime, async () => options.examine?.(() => this.blocklist.statuses.tested()) ?? []);
     this.machine = openMachine(runtime, this.doctor);
     const lateWebhooks = new LateWebhooks(runtime, new BacklogStore(db));
@@ -167,10 +167,10 @@ const openBackups = (runtime: Runtime, { backupDir, backupKeep }: Config): Sched
 
 const openPersonalData = (
   runtime: Runtime,
-  { config, program = Bun.main }: ServiceOptions,
-  { audit }: AccountsSlice,
+  { dataDir, backupDir }: Config,
+  { audit, program }: Pick<AccountsSlice, "audit"> & { readonly program: string },
 ): PersonalData => {
-  const folders = [config.dataDir, ...(config.backupDir === null ? [] : [config.backupDir])];
+  const folders = [dataDir, ...(backupDir === null ? [] : [backupDir])];
   return new PersonalData(runtime, { folders, program, audit });
 };
 

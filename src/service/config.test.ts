@@ -79,6 +79,7 @@ describe("a good value", () => {
     ["LIST_RETENTION_DAYS", "7", { listRetentionDays: 7, listFileRetentionDays: 30 }],
     ["LIST_FILE_RETENTION_DAYS", "36500", { listFileRetentionDays: 36_500, listRetentionDays: 400 }],
     ["REPORT_MAIL_RETENTION_DAYS", "14", { reportMailRetentionDays: 14 }],
+    ["WORKERS", "0", { workers: 0 }],
     ["GREYLIST_RETRIES_S", "1, 2 ,3", { retryWaitsS: [1, 2, 3] }],
     ["MAX_CONNECTIONS", "20000", { connectionsMax: 20_000 }],
     ["PROBE_ALLOW_NETWORKS", "127.0.0.0/8,::1/128", { probeAllowNetworks: ["127.0.0.0/8", "::1/128"] }],

@@ -1,4 +1,4 @@
-import { hostname } from "node:os";
+import { availableParallelism, hostname } from "node:os";
 import { resolve } from "node:path";
 import { z } from "zod";
 import { LOG_LEVELS } from "../foundation/base/log.ts";
@@ -357,6 +357,12 @@ export const settings = {
     "Enables [`/metrics`](running-it.md#metrics) for requests with this bearer token (32 characters or more).",
     optional(metricsToken),
     (token) => token && "(set)",
+  ),
+  workers: setting(
+    "WORKERS",
+    "Threads beside the one that serves requests: one reads DMARC reports. `0`: one thread does everything.",
+    wholeNumber(0, 1).default(() => (availableParallelism() > 1 ? 1 : 0)),
+    "`1`; `0` on a machine with one core",
   ),
   docs: formatted("DOCS", "`off`: no manual at `/docs`.", onOff.prefault("on"), showOnOff),
   logLevel: setting("LOG_LEVEL", "`debug`, `info`, `warn`, `error` or `silent`.", choiceOf(LOG_LEVELS).default("info")),

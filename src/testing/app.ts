@@ -160,6 +160,7 @@ export class TestApp {
       HELO_NAME: "probe.example",
       // Blocklist queries are paced, and the clock does not advance.
       DNSBL_SIGNAL: "off",
+      WORKERS: "0",
       ...(stub ? { SMTP_PORT: String(stub.port), PROBE_ALLOW_NETWORKS: "127.0.0.0/8" } : {}),
       ...settings,
     });

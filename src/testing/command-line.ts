@@ -67,7 +67,7 @@ export const createCommandLine = () => {
       to.push(line);
       onLine(line);
     };
-    const given = Object.entries({ DATA_DIR: dataDir, ...settings }).map(([name, value]) => [
+    const given = Object.entries({ DATA_DIR: dataDir, WORKERS: "0", ...settings }).map(([name, value]) => [
       `POSTWARDEN_${name}`,
       value,
     ]);

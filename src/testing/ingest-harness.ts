@@ -5,10 +5,11 @@ import { madeDomain } from "./dmarc-domain.ts";
 import { type Db, openDb } from "../foundation/db/open.ts";
 import type { AuthenticateMail } from "../dmarc/reports/authentication/mail-authentication.ts";
 import { type DomainRow, DomainStore } from "../dmarc/records/domains/domain-store.ts";
-import { Ingest, type IngestDeps } from "../dmarc/reports/ingest/ingest.ts";
+import { Ingest } from "../dmarc/reports/ingest/ingest.ts";
 import { openIngestStores } from "../dmarc/reports/ingest/ingest-stores.ts";
 import { parseFindings } from "../dmarc/reports/ingest/ingestion-finding.ts";
 import { type IngestionRow, type IncomingReport, ReportQueue } from "../dmarc/reports/ingest/ingestion-store.ts";
+import { type FileReader, readingHere } from "../dmarc/reports/report/file-reader.ts";
 import { IngestionWorker } from "../dmarc/reports/ingest/ingestion-worker.ts";
 import { Ingestions } from "../dmarc/reports/ingest/ingestions.ts";
 import { AUTHOR } from "../dmarc/reports/ingest/report-store.ts";
@@ -19,7 +20,9 @@ export interface IngestHarnessOptions {
   readonly path?: string;
   readonly clock?: TestClock;
   readonly authenticate?: AuthenticateMail | null;
-  readonly read?: NonNullable<IngestDeps["read"]>;
+  /** Reads in this thread. */
+  readonly read?: Parameters<typeof readingHere>[0];
+  readonly reader?: FileReader;
   readonly isDiskLow?: () => boolean;
   /** Wraps the database. */
   readonly around?: (db: Db) => Db;
@@ -51,12 +54,13 @@ const incomingReport = (bytes: Uint8Array | string, change: Partial<IncomingRepo
 /** Ingestion on an open database. */
 const composeIngestion = (db: Db, options: IngestHarnessOptions) => {
   const { clock = createTestClock(), authenticate = null, read } = options;
+  const reader = options.reader ?? readingHere(read);
   const logged: string[] = [];
   const log = createLog("warn", clock, (line) => logged.push(line));
   const stores = openIngestStores(db);
   const { ingestions: store, domains } = stores;
   const runtime = { db, clock, log };
-  const ingest = new Ingest(runtime, { stores, authenticate, ...(read === undefined ? {} : { read }) });
+  const ingest = new Ingest(runtime, { stores, authenticate, reader });
   const reserve = { isLow: () => options.isDiskLow?.() === true };
   const ingester = new IngestionWorker(runtime, { store, ingest, reserve });
   const wake = () => ingester.wake();

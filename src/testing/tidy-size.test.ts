@@ -10,17 +10,17 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 24_666,
   blocklist: 61_245,
   bulk: 53_401,
-  cli: 50_111,
+  cli: 50_219,
   dashboard: 162_176,
-  dmarc: 218_907,
+  dmarc: 221_352,
   doctor: 12_916,
   foundation: 95_624,
   "main.ts": 133,
   notifications: 29_397,
-  service: 39_591,
+  service: 39_656,
   verify: 54_144,
 };
-const FILES_MAX = 688;
+const FILES_MAX = 690;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

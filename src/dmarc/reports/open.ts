@@ -17,6 +17,8 @@ import { ReportUploads } from "./ingest/report-uploads.ts";
 import { Retention, NameRetention, type NameRetentionDeps } from "./ingest/retention.ts";
 import { NameRetentionStore, RetentionStore } from "./ingest/retention-store.ts";
 import { SourceRebuild, paceOf, SourceRebuildStore } from "./ingest/source-rebuild.ts";
+import { type FileReader, readingHere } from "./report/file-reader.ts";
+import { ReadingThread } from "./report/reading-thread.ts";
 import { type MailboxFetcher, openMailbox, type ImapSettings, type MailboxDeps } from "./mailbox/open.ts";
 
 type ReportRuntime = DbClockLog;
@@ -30,11 +32,17 @@ export class ImportSlice {
   readonly ingest: Ingest;
   readonly ingestions: Ingestions;
 
-  constructor(runtime: ReportRuntime, { resolver }: { resolver: DnsResolver }) {
+  /** `reader`: by default files are read in this thread. */
+  constructor(runtime: ReportRuntime, { resolver, reader }: { resolver: DnsResolver; reader?: FileReader }) {
     const { clock, log } = runtime;
     this.stores = openIngestStores(runtime.db);
     const authenticate = createMailAuthentication({ resolver, clock, log });
-    this.ingest = new Ingest(runtime, { stores: this.stores, authenticate, pace: IMPORT_PACE });
+    this.ingest = new Ingest(runtime, {
+      stores: this.stores,
+      authenticate,
+      pace: IMPORT_PACE,
+      ...(reader && { reader }),
+    });
     this.ingestions = new Ingestions(runtime, {
       store: this.stores.ingestions,
       ingest: this.ingest,
@@ -42,6 +50,13 @@ export class ImportSlice {
     });
   }
 }
+
+/** Reads reports in a thread of `program`; with 0 workers in this one. */
+export const openFileReader = (
+  runtime: Pick<Runtime, "clock" | "log">,
+  { workers }: { readonly workers: number },
+  program: string,
+): FileReader => (workers === 0 ? readingHere() : new ReadingThread(runtime, { program }));
 
 /** Which keys a source of an address can have: see `possibleKeysOf`. */
 type KeysOf = NameRetentionDeps["keysOf"];
@@ -72,6 +87,7 @@ export class ReportsSlice {
   readonly ingestions: Ingestions;
   readonly uploads: ReportUploads;
   readonly #ingest: Ingest;
+  readonly #reader: FileReader;
   readonly #mailbox: MailboxFetcher | null;
   readonly #authentication: AuthenticationJob;
   readonly #retention: Retention;
@@ -85,9 +101,11 @@ export class ReportsSlice {
       resolver,
       keysOf,
       accountOf,
+      reader,
     }: {
       stores: IngestStores;
       resolver: DnsResolver;
+      reader: FileReader;
       keysOf: KeysOf;
       accountOf: MailboxDeps["accountOf"];
     },
@@ -95,11 +113,12 @@ export class ReportsSlice {
     const { db, clock, log } = runtime;
     const { domains, ingestions: store } = stores;
     const authenticate = createMailAuthentication({ resolver, clock, log });
-    const ingest = new Ingest(runtime, { stores, authenticate });
+    const ingest = new Ingest(runtime, { stores, authenticate, reader });
     const reserve = new DiskReserve(runtime);
     const ingester = new IngestionWorker(runtime, { ingest, reserve, store });
     const wake = () => ingester.wake();
     this.#ingest = ingest;
+    this.#reader = reader;
     this.reserve = reserve;
     this.ingester = ingester;
     this.queue = new ReportQueue(runtime, { store, domains, wake });
@@ -146,6 +165,7 @@ export class ReportsSlice {
     this.#authentication.stop();
     await this.#mailbox?.stop();
     await Promise.all([this.ingester.stop(), this.#retention.stop(), this.#rebuild.stop()]);
+    this.#reader.stop();
   }
 }
 

@@ -40,7 +40,7 @@ export const copyInWorker = (
   program = Bun.main,
 ): Promise<CopyOutcome> => {
   const { promise, resolve } = Promise.withResolvers<CopyOutcome>();
-  const worker = new Worker(program, { workerData: { source, file } });
+  const worker = new Worker(program, { workerData: { task: "backup", source, file } });
   const stop = () => {
     void worker.terminate();
     removePartial(file);

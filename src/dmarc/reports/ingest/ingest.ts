@@ -1,16 +1,20 @@
 import { nextTurn } from "../../../foundation/base/clock.ts";
-import { Gate } from "../../../foundation/base/wait.ts";
 import { isDatabaseState } from "../../../foundation/base/errors.ts";
 import type { DbClockLog } from "../../../foundation/db/runtime.ts";
 import type { AuthenticateMail } from "../authentication/mail-authentication.ts";
 import type { ReportReading, Report } from "../report/report.ts";
-import { kindOfPayload, createUnpackBudget, UNPACK_LIMITS, type UnpackBudget } from "../report/unpack.ts";
-import { readReportFile } from "../report/read-file.ts";
+import { kindOfPayload } from "../report/unpack.ts";
+import {
+  type FileReader,
+  type FileToRead,
+  readingHere,
+  type ReadOutcome,
+  type UnpackAllowance,
+} from "../report/file-reader.ts";
 import { type IngestedItem, writeIngestions, ROWS_PER_COMMIT, RowsAhead, weightOfRows } from "./ingest-write.ts";
 import type { IngestStores } from "./ingest-stores.ts";
 import type { IngestionFailure } from "./ingestion-finding.ts";
 import type { NewIngestion } from "./ingestion-store.ts";
-import { hashRows } from "./report-twins.ts";
 import { createEnrolledDomainFinder, type FindEnrolledDomain, isUnsolicitedMail } from "./report-trust.ts";
 import { type ReadIngestion, type ReportAhead, RowsAheadGone } from "./store-report.ts";
 
@@ -40,14 +44,12 @@ export interface IngestDeps {
   /** Null where no mail is authenticated. */
   readonly authenticate: AuthenticateMail | null;
   readonly pace?: IngestPace;
-  /** Replaced by tests. */
-  readonly read?: typeof readReportFile;
+  /** By default files are read in this thread. */
+  readonly reader?: FileReader;
 }
 
 /** How long the event loop is held before others have their turn. */
 const TURN_MS_MAX = 15;
-/** Unpacked bytes after which the garbage is collected: a decompression bomb leaves hundreds of megabytes behind. */
-const COLLECT_AFTER_BYTES = 16 * 1024 * 1024;
 /** How often a large report is written whose rows another process removes. */
 const WRITES_MAX = 3;
 
@@ -59,13 +61,14 @@ const WRITES_MAX = 3;
 export class Ingest {
   readonly #pace: IngestPace;
   readonly #rowsAhead: RowsAhead;
-  readonly #gate = new Gate(1);
+  readonly #reader: FileReader;
 
   constructor(
     private readonly runtime: DbClockLog,
     private readonly deps: IngestDeps,
   ) {
     this.#pace = deps.pace ?? SERVER_PACE;
+    this.#reader = deps.reader ?? readingHere();
     this.#rowsAhead = new RowsAhead(runtime, deps.stores);
   }
 
@@ -79,7 +82,6 @@ export class Ingest {
   ): Promise<(IngestedItem | null)[]> {
     const { clock } = this.runtime;
     const ingested: (IngestedItem | null)[] = [];
-    const allowance = { bytesLeft: unpackedBytesMax };
     let batch: Promise<ReadIngestion>[] = [];
     let rows = 0;
     let turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
@@ -92,8 +94,7 @@ export class Ingest {
       ingested.push(...(await this.#writeIsolated(ready)));
       turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
     };
-    for (const item of items) {
-      const parsed = await this.#unpackAndParse(item, allowance);
+    for await (const parsed of this.#unpackAndParse(items, { bytesLeft: unpackedBytesMax })) {
       const more = weightOfRows(parsed.readings);
       if (batch.length > 0 && rows + more > this.#pace.rows) await flush();
       const authenticated = this.#authenticate(parsed, findDomain);
@@ -115,37 +116,40 @@ export class Ingest {
     return this.#rowsAhead.removeAll();
   }
 
-  async #unpackAndParse(item: IngestItem, allowance: { bytesLeft: number }): Promise<ReadIngestion> {
-    if (item.isGivenUp) return failed(item, "gave_up");
-    const { ingestion, isNew } = item;
-    try {
-      // One at a time: what an item unpacks to is in memory meanwhile.
-      const readings = await this.#gate.run(() => this.#readWithin(ingestion, allowance));
-      if (readings === null) return failed(item, "upload_too_large");
-      const isMail = kindOfPayload(ingestion.bytes) === "message";
-      const rowsHashes = await hashedRows(readings);
-      return { ingestion, isNew, readings, rowsHashes, failure: null, isMail, authentication: null };
-    } catch (error) {
-      if (isDatabaseState(error)) throw error;
-      return this.#fail(item, error);
-    }
+  /** Unpacks and parses the items, in their order. */
+  async *#unpackAndParse(
+    items: readonly IngestItem[],
+    allowance: UnpackAllowance,
+  ): AsyncGenerator<ReadIngestion, void> {
+    const outcomes = this.#read(
+      items.flatMap(({ isGivenUp, ingestion }) => (isGivenUp ? [] : ingestion)),
+      allowance,
+    );
+    for (const item of items)
+      yield item.isGivenUp ? failed(item, "gave_up") : this.#parsed(item, await outcomes.next());
   }
 
-  /** Null for an item that exceeds what is left of the budget of the batch: alone it can be read. */
-  async #readWithin(
-    { bytes, name }: NewIngestion,
-    allowance: { bytesLeft: number },
-  ): Promise<readonly ReportReading[] | null> {
-    const budget: UnpackBudget = createUnpackBudget();
-    const given = Math.min(budget.bytesLeft, allowance.bytesLeft);
-    if (given <= 0) return null;
-    budget.bytesLeft = given;
-    const readings = await (this.deps.read ?? readReportFile)(bytes, name, budget);
-    const used = given - budget.bytesLeft;
-    allowance.bytesLeft -= used;
-    if (used >= COLLECT_AFTER_BYTES) Bun.gc(false);
-    const isOver = readings.some(({ reason }) => reason === "mail_too_large");
-    return isOver && given < UNPACK_LIMITS.mailBytesMax ? null : readings;
+  async *#read(files: readonly FileToRead[], allowance: UnpackAllowance): AsyncGenerator<ReadOutcome, never> {
+    let ahead: ReturnType<FileReader["read"]> | null = null;
+    for (let at = 0; at < files.length;) {
+      const read = await (ahead ?? this.#reader.read(files.slice(at), allowance));
+      at += read.length;
+      // Another thread reads the next ones while these are written.
+      const isAhead = this.#reader.isBeside && at < files.length;
+      ahead = isAhead ? this.#reader.read(files.slice(at), allowance) : null;
+      yield* read;
+    }
+    throw new Error("there are no more files");
+  }
+
+  #parsed(item: IngestItem, { value: outcome }: { readonly value: ReadOutcome }): ReadIngestion {
+    if (!outcome.ok) {
+      const { reason, error } = outcome.error;
+      return reason === "internal_error" ? this.#fail(item, error) : failed(item, reason);
+    }
+    const { ingestion, isNew } = item;
+    const isMail = kindOfPayload(ingestion.bytes) === "message";
+    return { ingestion, isNew, ...outcome.value, failure: null, isMail, authentication: null };
   }
 
   /** Authenticates the mail of an item if it has a report for an enrolled domain. */
@@ -238,12 +242,6 @@ const failed = (
   isMail: false,
   authentication: null,
 });
-
-const hashedRows = async (readings: readonly ReportReading[]): Promise<ReadonlyMap<Report, string>> => {
-  const hashes = new Map<Report, string>();
-  for (const { report } of readings) if (report !== null) hashes.set(report, await hashRows(report));
-  return hashes;
-};
 
 const failingDomains = (readings: readonly ReportReading[]) => [
   ...new Set(readings.flatMap(({ failureReport }) => failureReport?.reportedDomain ?? [])),

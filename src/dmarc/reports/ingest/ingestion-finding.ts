@@ -30,6 +30,8 @@ export type FindingReason =
   | "upload_too_large"
   /** A bug. The bytes are kept, and the ingestion can be retried. */
   | "internal_error"
+  /** Reading it did not end. */
+  | "took_too_long"
   /** The service ended several times while it read this ingestion. */
   | "gave_up";
 
@@ -118,7 +120,10 @@ const unreadRows = (report: ReportReading["report"]): Pick<StoredFinding, "unrea
 };
 
 /** Why nothing could be read. */
-export type IngestionFailure = Extract<FindingReason, "internal_error" | "gave_up" | "upload_too_large">;
+export type IngestionFailure = Extract<
+  FindingReason,
+  "internal_error" | "took_too_long" | "gave_up" | "upload_too_large"
+>;
 
 export const failureFinding = (reason: IngestionFailure): IngestionFinding => ({
   ...NOTHING,
@@ -179,6 +184,7 @@ const MESSAGES: Readonly<Record<FindingReason, string>> = {
   domain_deleted: "The report was about a domain that has been deleted, with all its data.",
   upload_too_large: "The files of the upload are too large when unpacked. Retry this one alone.",
   internal_error: "An internal error occurred. The ingestion can be retried.",
+  took_too_long: "Reading did not end within a minute. The bytes are kept, and the ingestion can be retried.",
   gave_up: "The service stopped several times while reading this ingestion. It can be retried.",
 };
 

@@ -1,4 +1,4 @@
-import { nextTurn } from "../../../foundation/base/clock.ts";
+import { shortHash } from "../report/file-reader.ts";
 import { isPastRetention, parsePublishedPolicy, type Report } from "../report/report.ts";
 import { contactOf } from "./report-trust.ts";
 import type { TlsReport } from "../report/tls-report.ts";
@@ -11,26 +11,7 @@ import type { SameReport } from "./report-store.ts";
 import { addReport, addRow, dayIn, entryOf, nameOf, type Rollup, rowFacts } from "./rollup.ts";
 import { otherNamesOf, type RowCounter } from "./row-counter.ts";
 
-/** 162 bits of the hash, in base64url. */
-const HASH_CHARACTERS = 27;
-
-const shortened = (hasher: Bun.CryptoHasher) => hasher.digest("base64url").slice(0, HASH_CHARACTERS);
-
-const hashOf = (parts: readonly unknown[]) => shortened(new Bun.CryptoHasher("sha256").update(JSON.stringify(parts)));
-
-/** Rows hashed in one turn of the event loop: a few milliseconds. */
-const ROWS_PER_TURN = 500;
-
-/** The rows of a report, hashed in their order: the hash of their JSON. Yields where there are many. */
-export const hashRows = async ({ rows }: Pick<Report, "rows">): Promise<string> => {
-  const hasher = new Bun.CryptoHasher("sha256").update("[");
-  for (let from = 0; from < rows.length; from += ROWS_PER_TURN) {
-    if (from > 0) await nextTurn();
-    const some = rows.slice(from, from + ROWS_PER_TURN).map((row) => JSON.stringify(row));
-    hasher.update(from === 0 ? some.join(",") : `,${some.join(",")}`);
-  }
-  return shortened(hasher.update("]"));
-};
+const hashOf = (parts: readonly unknown[]) => shortHash(new Bun.CryptoHasher("sha256").update(JSON.stringify(parts)));
 
 /** What identifies a report: two reports of a domain with the same fingerprint are the same report. */
 export interface ReportFingerprint {

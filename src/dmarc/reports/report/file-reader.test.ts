@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import type { ReportRow } from "../report/report-row.ts";
-import { hashRows } from "./report-twins.ts";
+import type { ReportRow } from "./report-row.ts";
+import { hashRows } from "./file-reader.ts";
 
 const rowOf = (n: number): ReportRow => ({
   ...{ sourceIp: `192.0.2.${n % 250}`, count: n, disposition: "none", dkim: "pass", spf: "fail", reasons: [] },
