@@ -35,18 +35,30 @@ const table = z
 const HOST = { host: "mx.test-key.example", address: "192.0.2.25" };
 
 /** The local part up to any `+` selects the outcome; `-` may stand for `_`. */
-const triggerOf = (normalizedEmail: string): string =>
-  (normalizedEmail.slice(0, normalizedEmail.lastIndexOf("@")).split("+")[0] ?? "").replaceAll("-", "_");
-
-/** The sub_status that a test key gets for an address, and how long after the request it is available. */
-export const simulatedResult = (
-  normalizedEmail: string,
-): { readonly subStatus: SubStatus; readonly afterMs: number } => {
-  const trigger = triggerOf(normalizedEmail);
-  const delayed = Object.hasOwn(table.delayed, trigger) ? table.delayed[trigger] : undefined;
-  if (delayed !== undefined) return { subStatus: delayed.outcome, afterMs: delayed.after_ms };
-  return { subStatus: SUB_STATUSES.find((subStatus) => subStatus === trigger) ?? "mailbox_exists", afterMs: 0 };
+const triggerOf = (normalizedEmail: string): string => {
+  const local = normalizedEmail.slice(0, normalizedEmail.lastIndexOf("@"));
+  const plus = local.indexOf("+");
+  return (plus === -1 ? local : local.slice(0, plus)).replaceAll("-", "_");
 };
+
+/** What a test key gets for an address. */
+interface SimulatedResult {
+  readonly subStatus: SubStatus;
+  /** How long after the request it is available. */
+  readonly afterMs: number;
+}
+
+/** By trigger: a request looks several times. */
+const SIMULATED: ReadonlyMap<string, SimulatedResult> = new Map([
+  ...SUB_STATUSES.map((subStatus) => [subStatus, { subStatus, afterMs: 0 }] as const),
+  ...Object.entries(table.delayed).map(
+    ([trigger, { outcome, after_ms }]) => [trigger, { subStatus: outcome, afterMs: after_ms }] as const,
+  ),
+]);
+const EXISTS: SimulatedResult = { subStatus: "mailbox_exists", afterMs: 0 };
+
+export const simulatedResult = (normalizedEmail: string): SimulatedResult =>
+  SIMULATED.get(triggerOf(normalizedEmail)) ?? EXISTS;
 
 const outcomeFor = ({ normalized }: Address): SimulatedOutcome => table.outcomes[simulatedResult(normalized).subStatus];
 

@@ -124,7 +124,9 @@ export const handle = <P extends z.ZodObject, Q extends z.ZodObject, H extends z
     async serve(guard, request, { params, set }) {
       const caller = guard.admit(request, set, route);
       const query = readQuery(request);
-      if (request.method !== "GET" && request.method !== "HEAD") await abortIfClientGone(request);
+      // Reading a body waits for that turn, too.
+      if (request.method !== "GET" && request.method !== "HEAD" && route.body === undefined)
+        await abortIfClientGone(request);
       const input = {
         request,
         caller,

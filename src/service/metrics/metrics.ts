@@ -3,6 +3,7 @@ import type { Clock } from "../../foundation/base/clock.ts";
 import { NetworkMetrics } from "./network-metrics.ts";
 import { completeRegistry, type ServiceState, stateRegistry } from "./state-metrics.ts";
 import { Counter, Registry, Gauge, Histogram } from "./prometheus.ts";
+import { SummedCounter } from "./summed-counter.ts";
 import { readdirSync, readFileSync } from "node:fs";
 import type { Fact } from "../../foundation/db/facts.ts";
 
@@ -23,7 +24,7 @@ export const METRICS_TYPE = Registry.PROMETHEUS_CONTENT_TYPE;
  */
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #requests: Counter<"method" | "status">;
+  readonly #requests: SummedCounter<"method" | "status">;
   readonly #process: ProcessMetrics;
   readonly activity: ActivityMetrics;
   readonly network: NetworkMetrics;
@@ -32,7 +33,7 @@ export class Metrics {
     this.activity = new ActivityMetrics(this.#registry);
     this.network = new NetworkMetrics(this.#registry, clock);
     this.#process = new ProcessMetrics(this.#registry, clock);
-    this.#requests = new Counter({
+    this.#requests = new SummedCounter({
       ...{ registers: [this.#registry], name: "postwarden_http_requests_total" },
       help: "HTTP requests that were answered.",
       labelNames: ["method", "status"] as const,
@@ -158,27 +159,27 @@ const DELIVERY_OUTCOMES = ["delivered", "retry", "rejected", "failed"];
 const createCounters = (registry: Registry) => {
   const registers = [registry];
   return {
-    verifications: new Counter({
+    verifications: new SummedCounter({
       ...{ registers, name: "postwarden_verifications_total" },
       help: "Verifications that ended, by result.",
       labelNames: ["mode", "source", "verdict", "sub_status"] as const,
     }),
-    credits: new Counter({
+    credits: new SummedCounter({
       ...{ registers, name: "postwarden_credits_total" },
       help: "Credits granted, held, charged (settled) and released.",
       labelNames: ["move"] as const,
     }),
-    reports: new Counter({
+    reports: new SummedCounter({
       ...{ registers, name: "postwarden_reports_total" },
       help: "Parts of report mails and uploads that were read, by what became of them.",
       labelNames: ["mode", "via", "outcome", "reason"] as const,
     }),
-    checks: new Counter({
+    checks: new SummedCounter({
       ...{ registers, name: "postwarden_blocklist_checks_total" },
       help: "Checks of blocklist targets, by the status of the target after the check.",
       labelNames: ["mode", "trigger", "status"] as const,
     }),
-    attempts: new Counter({
+    attempts: new SummedCounter({
       ...{ registers, name: "postwarden_webhook_attempts_total" },
       help: "Attempts to deliver webhooks, by what followed.",
       labelNames: ["mode", "outcome"] as const,

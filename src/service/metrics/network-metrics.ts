@@ -3,7 +3,8 @@ import type { Result } from "../../foundation/base/errors.ts";
 import type { DnsResolver } from "../../foundation/net/dns.ts";
 import type { SmtpFailure } from "../../foundation/net/smtp-failure.ts";
 import type { SmtpProbe, SmtpProbeResult, SmtpSession } from "../../foundation/net/smtp-session.ts";
-import { Counter, Histogram, type Registry } from "./prometheus.ts";
+import { Histogram, type Registry } from "./prometheus.ts";
+import { SummedCounter } from "./summed-counter.ts";
 
 const DNS_BUCKETS_S = [0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10];
 const SMTP_BUCKETS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320];
@@ -11,7 +12,7 @@ const SMTP_BUCKETS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 32
 const createNetworkCounters = (registry: Registry) => {
   const registers = [registry];
   return {
-    dnsQueries: new Counter({
+    dnsQueries: new SummedCounter({
       ...{ registers, name: "postwarden_dns_queries_total" },
       help: "DNS queries by record type and outcome; `cached`: answered without a name server.",
       labelNames: ["type", "outcome", "cached"] as const,
@@ -32,12 +33,12 @@ const createNetworkCounters = (registry: Registry) => {
       help: "Time from dialling a mail host to the end of the session.",
       buckets: SMTP_BUCKETS_S,
     }),
-    failures: new Counter({
+    failures: new SummedCounter({
       ...{ registers, name: "postwarden_smtp_failures_total" },
       help: "SMTP sessions and probes that failed, by the command whose reply was awaited and by kind.",
       labelNames: ["stage", "kind"] as const,
     }),
-    replies: new Counter({
+    replies: new SummedCounter({
       ...{ registers, name: "postwarden_smtp_replies_total" },
       help: "Replies to MAIL and RCPT, by the first digit of the code.",
       labelNames: ["command", "class"] as const,
