@@ -132,8 +132,8 @@ export class Authenticator {
 
   /**
    * The caller by the `Authorization` header; undefined for a missing, malformed, unknown, revoked or expired key, and
-   * `"disabled"` for a valid key of a disabled account. Reads the database every time, so that a change takes effect at
-   * once, whichever process made it.
+   * `"disabled"` for a valid key of a disabled account. Reads the database in every turn of the event loop, so that a
+   * change takes effect at once, whichever process made it.
    */
   readonly authenticate: Authenticate = (authorization) => {
     const key = /^Bearer +([^\s]+) *$/i.exec(authorization ?? "")?.[1];

@@ -2,6 +2,7 @@ import { and, asc, eq, gt, isNull, or, sql } from "drizzle-orm";
 import type { Db, Tx } from "../foundation/db/open.ts";
 import { accounts, apiKeys, keySecrets } from "../foundation/db/schema.ts";
 import { statements } from "../foundation/db/statements.ts";
+import { TurnReads } from "../foundation/db/turn-reads.ts";
 
 /** `disabledAtMs`: null while it is enabled. */
 export type Account = Readonly<Omit<typeof accounts.$inferSelect, "creditsAvailable" | "creditsHeld" | "deletedAtMs">>;
@@ -40,9 +41,11 @@ const prepareAll = ({ sqlite, orm }: Db) =>
 /** Accounts, their API keys and the secrets of these. */
 export class AccountStore {
   readonly #statements;
+  readonly #credentials: TurnReads<Credential>;
 
   constructor(private readonly db: Db) {
     this.#statements = prepareAll(db);
+    this.#credentials = new TurnReads(db);
   }
 
   insertAccount(_tx: Tx, account: Account) {
@@ -111,7 +114,9 @@ export class AccountStore {
   }
 
   findCredential(hash: string): Credential | undefined {
-    const stored = this.#statements.findCredential.get(hash);
-    return stored === null ? undefined : { ...stored, scopes: JSON.parse(stored.scopes) };
+    return this.#credentials.get(hash, () => {
+      const stored = this.#statements.findCredential.get(hash);
+      return stored === null ? undefined : { ...stored, scopes: JSON.parse(stored.scopes) };
+    });
   }
 }

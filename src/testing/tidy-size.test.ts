@@ -7,7 +7,7 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 24_666,
+  accounts: 24_817,
   blocklist: 61_245,
   bulk: 53_401,
   cli: 50_219,
@@ -17,10 +17,10 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   foundation: 95_624,
   "main.ts": 133,
   notifications: 29_397,
-  service: 39_656,
-  verify: 54_144,
+  service: 39_888,
+  verify: 54_199,
 };
-const FILES_MAX = 690;
+const FILES_MAX = 692;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -3,6 +3,7 @@ import { err, ok, type Result, AppError } from "../../foundation/base/errors.ts"
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { ledger } from "../../foundation/db/schema.ts";
 import { prepareRowInsert, statements } from "../../foundation/db/statements.ts";
+import { TurnReads } from "../../foundation/db/turn-reads.ts";
 import type { Rate } from "../../foundation/base/limits.ts";
 
 /** Credits of an account: available, and held for verifications that are not finished. */
@@ -10,6 +11,8 @@ export interface Balance {
   readonly available: number;
   readonly held: number;
 }
+
+const NO_CREDITS: Balance = { available: 0, held: 0 };
 
 export interface TooFewCredits {
   readonly required: number;
@@ -146,7 +149,7 @@ class CollectedMoves {
   #account(id: string): Account {
     const known = this.#accounts.get(id);
     if (known !== undefined) return known;
-    const account = { before: this.sql.read.get(id) ?? { available: 0, held: 0 }, available: 0, held: 0 };
+    const account = { before: this.sql.read.get(id) ?? NO_CREDITS, available: 0, held: 0 };
     this.#accounts.set(id, account);
     return account;
   }
@@ -163,9 +166,11 @@ class CollectedMoves {
  */
 export class Ledger implements CreditHolds {
   readonly #sql;
+  readonly #balances: TurnReads<Balance>;
 
   constructor(private readonly db: Db) {
     this.#sql = prepareMoves(db);
+    this.#balances = new TurnReads(db);
   }
 
   collect(): CollectedMoves {
@@ -173,7 +178,7 @@ export class Ledger implements CreditHolds {
   }
 
   balance(accountId: string): Balance {
-    return this.collect().balance(accountId);
+    return this.#balances.get(accountId, () => this.#sql.read.get(accountId) ?? undefined) ?? NO_CREDITS;
   }
 
   grant(tx: Tx, entry: Parameters<CollectedMoves["grant"]>[1]): void {

@@ -2,6 +2,7 @@ import { and, asc, count, eq, gt, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { suppressions } from "../../foundation/db/schema.ts";
 import { statements } from "../../foundation/db/statements.ts";
+import { TurnReads } from "../../foundation/db/turn-reads.ts";
 import { err, ok, type Result } from "../../foundation/base/errors.ts";
 import { sha256 } from "../../foundation/base/secrets.ts";
 import type { DbClock } from "../../foundation/db/runtime.ts";
@@ -20,6 +21,7 @@ const prepareAll = ({ sqlite }: Db) =>
       sqlite.prepare<unknown, [string, string | null, number]>(
         "INSERT INTO suppressions (entry, note, created_at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
       ),
+    findSome: () => sqlite.prepare<object, []>("SELECT 1 FROM suppressions LIMIT 1"),
     // One statement for several candidates, in their order: each takes and releases the locks of the database.
     findFirst: () =>
       sqlite.prepare<{ entry: string }, Array<string | null>>(
@@ -38,9 +40,15 @@ export interface SuppressionSearch {
 /** The operator's suppression list. */
 export class SuppressionStore {
   readonly #statements;
+  readonly #sizes: TurnReads<"empty" | "filled">;
 
   constructor(private readonly db: Db) {
     this.#statements = prepareAll(db);
+    this.#sizes = new TurnReads(db);
+  }
+
+  isEmpty(): boolean {
+    return this.#sizes.get("", () => (this.#statements.findSome.get() === null ? "empty" : "filled")) === "empty";
   }
 
   /** False when the entry exists already. */
@@ -122,7 +130,9 @@ export class Suppressions {
 
   /** The entry that matches an address, or null. */
   readonly match = (normalizedEmail: string) =>
-    this.store.findAny([...candidatesOf(normalizedEmail), suppressionHash(normalizedEmail)]);
+    this.store.isEmpty()
+      ? null
+      : this.store.findAny([...candidatesOf(normalizedEmail), suppressionHash(normalizedEmail)]);
 
   list(): Suppression[] {
     return this.store.list();
