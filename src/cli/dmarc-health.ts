@@ -109,7 +109,10 @@ const spfLines = ({ record, lookups, lookups_complete, void_lookups, terms }: Sp
 const keyLine = ({ selector, state, type, bits, cname, messages }: DkimSection["keys"][number]): string => {
   const strength = type === null || bits === null ? "" : type === "rsa" ? `RSA ${bits}` : "Ed25519";
   const alias = cname === null ? "" : `CNAME ${cname}`;
-  const use = messages === null ? "" : `${messages.passed} passed, ${messages.failed} failed`;
+  const use =
+    messages === null
+      ? ""
+      : `${messages.passed.toLocaleString("en")} passed, ${messages.failed.toLocaleString("en")} failed`;
   return [selector, state, strength, alias, use].filter((part) => part !== "").join(", ");
 };
 

@@ -1,6 +1,6 @@
 import type { IngestionRow } from "../dmarc/reports/ingest/ingestion-store.ts";
 import type { ReportOutcome } from "../dmarc/reports/report/report.ts";
-import { findingMessage } from "../dmarc/reports/ingest/ingestion-finding.ts";
+import { conclusionMessage } from "../dmarc/reports/ingest/ingestion-finding.ts";
 import { NO_SUCH_FILE, type ReportPath } from "./dmarc-files.ts";
 import type { Io } from "./io.ts";
 import { table } from "./terminal-text.ts";
@@ -19,38 +19,58 @@ export interface ImportState {
   readonly outcomes: Readonly<Record<ReportOutcome, number>>;
   /** The same by outcome and reason, such as `rejected no_report`. */
   readonly reasons: ReadonlyMap<string, number>;
-  readonly problems: ReadonlyArray<{ readonly input: string; readonly problem: string }>;
+  /** What was not counted, or not whole: the first of these mails and files, with what is to be said. */
+  readonly problems: readonly string[];
+  /** All of them. */
+  readonly problemCount: number;
 }
 
 /** Counts the outcomes of an import. */
 export const createImportTally = (files: readonly ReportPath[]) => {
   const outcomes: Record<ReportOutcome, number> = { stored: 0, duplicate: 0, empty: 0, quarantined: 0, rejected: 0 };
   const reasons = new Map<string, number>();
-  const problems: { input: string; problem: string }[] = [];
+  const problems: string[] = [];
+  let problemCount = 0;
   const bytes = files.reduce((sum, { size }) => sum + size, 0);
   let filesDone = 0;
   let bytesDone = 0;
 
-  const count = (input: string, outcome: ReportOutcome, reason: string | null): void => {
+  const count = (outcome: ReportOutcome, reason: string | null): string => {
     outcomes[outcome] += 1;
     const key = reason === null ? outcome : `${outcome} ${reason}`;
     reasons.set(key, (reasons.get(key) ?? 0) + 1);
-    const isProblem = outcome === "rejected" || outcome === "quarantined";
-    if (isProblem && problems.length < PROBLEMS_MAX) problems.push({ input, problem: key });
+    return key;
+  };
+  const list = (text: string): void => {
+    problemCount += 1;
+    if (problems.length < PROBLEMS_MAX) problems.push(text);
   };
 
   return {
-    add: (input: string, { outcome, reason }: Pick<IngestionRow, "outcome" | "reason">): void =>
-      count(input, outcome ?? "rejected", reason),
+    add: (input: string, row: Pick<IngestionRow, "outcome" | "reason" | "findings">): void => {
+      const key = count(row.outcome ?? "rejected", row.reason);
+      if (row.outcome === "stored" && hasUnreadRows(row)) list(`${input}: ${conclusionMessage(row)}`);
+      else if (row.outcome === null || row.outcome === "rejected" || row.outcome === "quarantined")
+        list([`${input}: ${key}`, conclusionMessage(row)].join(". ").replace(/\. $/, ""));
+    },
     /** Counts a file that could not be read. */
-    fail: (input: string, problem: string): void => count(input, "rejected", problem),
+    fail: (input: string, problem: string): void => {
+      const key = count("rejected", problem);
+      list(problem === NO_SUCH_FILE ? `${input}: ${key}. No such file.` : `${input}: ${key}`);
+    },
     finishFile: ({ size }: ReportPath): void => {
       filesDone += 1;
       bytesDone += size;
     },
-    look: (): ImportState => ({ files: files.length, filesDone, bytes, bytesDone, outcomes, reasons, problems }),
+    look: (): ImportState => ({
+      ...{ files: files.length, filesDone, bytes, bytesDone },
+      ...{ outcomes, reasons, problems, problemCount },
+    }),
   };
 };
+
+/** A look at the text: millions of reports have none. */
+const hasUnreadRows = ({ findings }: Pick<IngestionRow, "findings">) => findings?.includes('"unread_rows"') === true;
 
 export type ImportTally = ReturnType<typeof createImportTally>;
 
@@ -74,20 +94,12 @@ export const tallyText = (state: ImportState): string => {
   return table(["OUTCOME", "COUNT", "REASON"], [...rows, ["total", total(state).toLocaleString("en"), ""]]);
 };
 
-/** The sentence for a problem such as `rejected no_report`; empty when there is none. */
-const messageFor = (problem: string): string => {
-  const [outcome = "", reason = null] = problem.split(" ");
-  return reason === NO_SUCH_FILE ? "No such file." : (findingMessage(outcome, reason) ?? "");
-};
-
 /** The problems of an import, and what to do about them. */
-export const problemsText = ({ problems, outcomes, reasons }: ImportState): string[] => {
-  const more = outcomes.rejected + outcomes.quarantined - problems.length;
+export const problemsText = ({ problems, problemCount, reasons }: ImportState): string[] => {
+  const more = problemCount - problems.length;
   const isForeign = reasons.has("quarantined foreign_domain");
   return [
-    ...problems.map(({ input, problem }) =>
-      [`${input}: ${problem}`, messageFor(problem)].join(". ").replace(/\. $/, ""),
-    ),
+    ...problems,
     ...(more > 0 ? [`… and ${more.toLocaleString("en")} more`] : []),
     ...(isForeign
       ? [

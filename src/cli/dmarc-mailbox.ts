@@ -11,6 +11,7 @@ import { formatImapAfter } from "../service/imap-settings.ts";
 import type { ImapSettings } from "../dmarc/reports/mailbox/open.ts";
 import { command } from "./command.ts";
 import { CommandFailed } from "./io.ts";
+import { counted } from "./progress.ts";
 import { withDatabase } from "./data-directory.ts";
 import { loadConfig } from "./prepare-directory.ts";
 
@@ -53,7 +54,7 @@ const AFTER_TEXTS: Readonly<Record<string, string>> = {
 
 const textOf = ({ mailbox, messages, messages_to_fetch, idle, after, account_problem }: MailboxState): string =>
   [
-    `${mailbox}: logged in. The folder has ${messages} messages, ${messages_to_fetch} of them not fetched yet.`,
+    `${mailbox}: logged in. The folder has ${counted(messages, "message", "messages")}, ${messages_to_fetch.toLocaleString("en")} of them not fetched yet.`,
     `\`serve\` fetches new messages ${idle ? "as they arrive (IDLE)" : "every five minutes (the server has no IDLE)"}, stores them, and then ${
       AFTER_TEXTS[after] ?? `moves them to ${after.replace(/^move:/, "")}`
     }.`,

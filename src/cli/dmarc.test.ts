@@ -115,6 +115,35 @@ describe("dmarc import", () => {
     expect((await run(["import", file])).out).toMatch(/duplicate\s+1\n/);
   });
 
+  test("says what a report lacks, and that a complaint is none", async () => {
+    const run = await newWorld("main");
+    run.enrol("example.com");
+    const [unread, complaint] = [
+      write("part/unread.xml", sampleReportXml({ rows: [{ count: -5 }, { count: 7 }] })),
+      write(
+        "part/complaint.eml",
+        [
+          'Content-Type: multipart/report; report-type=feedback-report; boundary="b"',
+          "",
+          "--b",
+          "Content-Type: message/feedback-report",
+          "",
+          "Feedback-Type: abuse",
+          "Reported-Domain: example.com",
+          "",
+          "--b--",
+          "",
+        ].join("\r\n"),
+      ),
+    ];
+    const { out, err } = await run(["import", unread, complaint]);
+    expect(out).toMatch(/stored\s+1\n/);
+    expect(err).toContain(`${unread}: The report is stored. One of its rows cannot be read`);
+    expect(err).toContain(`${complaint}: quarantined failure_report. A complaint of a recipient`);
+    expect(err).not.toContain("more");
+    expect((await run(["retry", "--all"])).err).toContain("quarantined failure_report. A complaint of a recipient");
+  });
+
   test("goes through directories in the order of names, without hidden files and links", async () => {
     const run = await newWorld("main");
     const place = join(folder, "tree");

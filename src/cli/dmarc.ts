@@ -32,7 +32,7 @@ const retryIngestions = async (
   const { ingestions } = openImport(database, io);
   const tally = createImportTally([]);
   const chosen = ids.length === 0 ? "all" : ids;
-  const retried = await ingestions.readAgain(owner, chosen, (id, conclusion) => tally.add(id, conclusion), {
+  const retried = await ingestions.readAgain(owner, chosen, (id) => tally.add(id, ingestions.find(owner, id)), {
     isAccepted,
   });
   const lines = ids.map((id) => ingestionLine(id, ingestions.find(owner, id)));

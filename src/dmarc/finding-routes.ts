@@ -32,7 +32,7 @@ const ADVICE_EXAMPLE: Advice = {
   next: {
     action: "fix_sources",
     record: null,
-    why: "Mailchimp: 7,244 messages of the last 30 days failed, the last on 2026-11-20. Results: no DKIM signature of example.com (7,244), SPF passes for mailchimpapp.net, which is not aligned (7,244).",
+    why: "Mailchimp: 7,244 messages of the last 30 days failed, the last on 2026-11-20. Results: no DKIM signature of example.com, SPF passes for mailchimpapp.net, which is not aligned.",
     source: "service:mailchimp",
     steps: [MAILCHIMP_STEP, "SPF cannot align at this service, because it uses its own return path; DKIM is enough."],
   },

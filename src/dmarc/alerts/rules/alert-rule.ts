@@ -6,6 +6,7 @@ import { dayField, integerField } from "../../../foundation/http/schema-fields.t
 import type { AttentionItem } from "../../../foundation/base/attention.ts";
 import {
   cutLine,
+  formatCount,
   plural,
   shortName,
   action,
@@ -106,9 +107,9 @@ export const items = (texts: readonly MailItem[], total = texts.length): MailBlo
 
 export const texts = (...all: readonly string[]): MailBlock | null => items(all.map((text) => ({ text })));
 
-/** `412 messages, 410 passed DMARC`. */
+/** `1,412 messages, 1,410 passed DMARC`. */
 export const passed = ({ messages, aligned }: { readonly messages: number; readonly aligned: number }): string =>
-  `${plural(messages, "message")}, ${aligned} passed DMARC`;
+  `${plural(messages, "message")}, ${formatCount(aligned)} passed DMARC`;
 
 /** A domain whose pages a mail leads to. */
 export interface LinkedDomain {

@@ -168,7 +168,7 @@ export const FAILURE_SPIKE = alertRule({
   mail: ({ state, sources }, domain) => [
     items(
       sources.map((source) => ({
-        text: `${sourceName(source)}: ${source.failing} of ${plural(source.messages, "message")} failed DMARC`,
+        text: `${sourceName(source)}: ${formatCount(source.failing)} of ${plural(source.messages, "message")} failed DMARC`,
         lines: source.causes.map(({ message }) => message),
       })),
     ),

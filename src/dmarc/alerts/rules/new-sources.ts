@@ -334,9 +334,7 @@ const newSourcesAlert = (newcomers: readonly FoundSource[]): Alert => {
     subject:
       newcomers.length === 1 ? (newcomers[0]?.subject ?? "") : subjectOfMany(newcomers.map((one) => one.subject)),
     data: found,
-    summary: isOne
-      ? `new source ${nameWithSelector(first)}: ${plural(first.messages, "message")}, ${first.aligned} passed DMARC`
-      : `${sources.length} new sources`,
+    summary: isOne ? `new source ${nameWithSelector(first)}: ${passed(first)}` : `${sources.length} new sources`,
     cooldown: true,
   };
 };

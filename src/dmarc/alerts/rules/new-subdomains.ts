@@ -2,7 +2,7 @@ import { mostFirst, sumFields } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { isoDay } from "../../../foundation/base/days.ts";
 import { integerField, textField } from "../../../foundation/http/schema-fields.ts";
-import { action, plural, shortName } from "../../../notifications/mail/mail-content.ts";
+import { action, shortName } from "../../../notifications/mail/mail-content.ts";
 import { alertRule, SENDER_FIELDS, domainLink, items, passed } from "./alert-rule.ts";
 import {
   judgeNewcomer,
@@ -82,9 +82,7 @@ const newSubdomainsAlert = (names: readonly NewName[]) => {
     rule: "new_subdomain",
     subject: isOne ? first.name : subjectOfMany(names.map(({ name }) => name)),
     data: found,
-    summary: isOne
-      ? `new subdomain ${first.name}: ${plural(first.messages, "message")}, ${first.aligned} passed DMARC`
-      : `${names.length} new subdomains`,
+    summary: isOne ? `new subdomain ${first.name}: ${passed(first)}` : `${names.length} new subdomains`,
     cooldown: true,
   };
 };

@@ -99,7 +99,7 @@ export const SPOOFING_CAMPAIGN = alertRule({
   },
   review: findSpoofingCampaign,
   mail: ({ messages, rejected, quarantined }, domain) => [
-    texts(`Receivers rejected ${rejected} and quarantined ${quarantined} of these messages.`),
+    texts(`Receivers rejected ${formatCount(rejected)} and quarantined ${formatCount(quarantined)} of these messages.`),
     // Receivers apply the policy already: nothing is left to do.
     ...((rejected + quarantined) * 2 >= messages
       ? []

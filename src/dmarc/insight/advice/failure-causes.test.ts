@@ -131,20 +131,39 @@ describe("the results of failing mail", () => {
   test.each<[string | null, readonly CauseRecord[]]>([
     [null, []],
     [
-      "DKIM permerror for example.com with selector s1 (998), SPF permerror for b.example.com (1,008)",
+      "DKIM permerror for example.com with selector s1 (99 %), SPF permerror for b.example.com",
       [
         record([dkim("example.com", "s1", "permerror")], [spf("b.example.com", "permerror")], 998),
         record([], [spf("b.example.com", "permerror")]),
       ],
     ],
-    ["no DKIM signature (10), no SPF result (10)", [record([], [])]],
+    ["no DKIM signature, no SPF result", [record([], [])]],
     [
-      "DKIM passes for brevo.com, which is not aligned (10), SPF passes for brevo.com, which is not aligned (10)",
+      "DKIM passes for brevo.com, which is not aligned, SPF passes for brevo.com, which is not aligned",
       [record([dkim("brevo.com", "b", "pass")], [spf("brevo.com", "pass")])],
     ],
     [
-      "no DKIM signature of example.com (10), SPF softfail for web.host.example (10)",
+      "no DKIM signature of example.com, SPF softfail for web.host.example",
       [record([dkim("brevo.com", "b", "fail")], [spf("web.host.example", "softfail")])],
+    ],
+    [
+      "no DKIM signature, SPF none for several domains (75 %)",
+      [
+        ...["a", "b", "c"].map((host) => record([], [spf(`${host}.example.com`, "none")])),
+        record([], [spf("example.com", "fail")]),
+      ],
+    ],
+    [
+      "DKIM fail for example.com with selector s1 (50 %), SPF none for a.example.com",
+      [
+        ...["s1", "s1", "s2"].map((selector) =>
+          record([dkim("example.com", selector, "fail")], [spf("a.example.com", "none")], 1),
+        ),
+        record([], [spf("b.example.com", "none")], 1),
+        ...["k1", "k2"].map((selector) =>
+          record([dkim("example.com", selector, "permerror")], [spf("a.example.com", "none")], 1),
+        ),
+      ],
     ],
   ])("%p", (text, failing) => {
     expect(failingResults("example.com", failing)).toBe(text);

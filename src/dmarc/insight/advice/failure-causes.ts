@@ -86,7 +86,7 @@ interface Authentication {
   readonly result: string;
 }
 
-const alignedAuthentications = ({ dkimResults, spfResults }: CauseRecord, headerFrom: string) =>
+const alignedAuthentications = ({ dkimResults, spfResults }: Omit<CauseRecord, "count">, headerFrom: string) =>
   [
     ...dkimResults.map((each) => ({ kind: "dkim" as const, ...each })),
     ...spfResults.map((each) => ({ kind: "spf" as const, selector: null, ...each })),
@@ -130,7 +130,7 @@ export const causeText = ({ code, domain, selector, result }: SpikeCause, since:
   const signatures = `DKIM signatures of ${domain}${selector === null ? "" : ` with selector ${selector}`}`;
   switch (code) {
     case "dkim_failing":
-      return `${signatures} have failed since ${since} (${resultText(result)})`;
+      return `${signatures} have failed since ${since} (${failureText(result)})`;
     case "dkim_missing":
       return `${signatures} have been missing since ${since}`;
     case "spf_failing":
@@ -143,7 +143,7 @@ export const causeText = ({ code, domain, selector, result }: SpikeCause, since:
 };
 
 /** What receivers mean by a result of a signature that they do not explain (RFC 8601 §2.7.1). */
-const resultText = (result: string | null) => {
+const failureText = (result: string | null) => {
   if (result === "permerror") return "permerror: receivers find no key that they can use";
   return result === "temperror" ? "temperror: receivers could not look up the key" : (result ?? "fail");
 };
@@ -168,38 +168,57 @@ export const causeAct = ({ code, domain, selector, result }: SpikeCause, sender:
 };
 
 /**
- * The most frequent result of DKIM and of SPF in failing mail, with their messages: "DKIM permerror for example.com with selector s1
- * (998), SPF softfail for example.com (1,000)". Null without records.
+ * The most frequent result of DKIM and of SPF in failing mail, with its share where it is not all of it: "DKIM permerror for example.com
+ * with selector s1, SPF softfail for example.com (80 %)". Shares, not messages: not all records of large senders are read. Null without
+ * records.
  */
 export const failingResults = (domain: string, failing: readonly CauseRecord[]): string | null => {
-  if (failing.length === 0) return null;
-  return (["dkim", "spf"] as const)
-    .map((kind) => {
-      const counts = new Map<string, number>();
-      for (const record of failing) {
-        const words = resultWords(kind, record, domain);
-        counts.set(words, (counts.get(words) ?? 0) + record.count);
-      }
-      const [words = "", messages = 0] = [...counts].toSorted((a, b) => b[1] - a[1])[0] ?? [];
-      return `${words} (${messages.toLocaleString("en-US")})`;
-    })
-    .join(", ");
+  const all = sumOf(failing, "count");
+  return all === 0 ? null : (["dkim", "spf"] as const).map((kind) => resultText(kind, failing, domain)).join(", ");
 };
 
+const resultText = (kind: "dkim" | "spf", failing: readonly CauseRecord[], headerFrom: string): string => {
+  const named = failing.map(({ count, ...record }) => ({ count, ...namedResult(kind, record, headerFrom) }));
+  const [most = []] = [...Map.groupBy(named, ({ text }) => text("")).values()].toSorted(mostMessages);
+  const [same = []] = [...Map.groupBy(most, ({ name }) => name).values()].toSorted(mostMessages);
+  const [first] = same;
+  if (first === undefined) return "";
+  const messages = sumOf(most, "count");
+  // Each host of a network may have a name of its own in the envelope.
+  const words = first.text(2 * sumOf(same, "count") >= messages ? first.name : "several domains");
+  const percent = Math.max(1, Math.floor((100 * messages) / sumOf(failing, "count")));
+  return percent === 100 ? words : `${words} (${percent} %)`;
+};
+
+const mostMessages = (a: readonly { readonly count: number }[], b: readonly { readonly count: number }[]) =>
+  sumOf(b, "count") - sumOf(a, "count");
+
+interface NamedResult {
+  /** What the result is about, which `text` takes. */
+  readonly name: string;
+  readonly text: (name: string) => string;
+}
+
 /** Aligned results say most; what passes for another domain says whose authentication it is. */
-const resultWords = (kind: "dkim" | "spf", record: CauseRecord, headerFrom: string): string => {
+const namedResult = (kind: "dkim" | "spf", record: Omit<CauseRecord, "count">, headerFrom: string): NamedResult => {
   const title = kind === "dkim" ? "DKIM" : "SPF";
   const own = alignedAuthentications(record, headerFrom).find((one) => one.kind === kind);
   if (own !== undefined) {
-    return `${title} ${own.result} for ${own.domain}${own.selector === null ? "" : ` with selector ${own.selector}`}`;
+    const name = `${own.domain}${own.selector === null ? "" : ` with selector ${own.selector}`}`;
+    return { name, text: (of) => `${title} ${own.result} for ${of}` };
   }
   const results = kind === "dkim" ? record.dkimResults : record.spfResults;
   const other = results.find(({ domain, result }) => domain !== null && result === "pass");
-  if (other !== undefined) return `${title} passes for ${other.domain ?? ""}, which is not aligned`;
-  if (kind === "dkim") return results.length === 0 ? "no DKIM signature" : `no DKIM signature of ${headerFrom}`;
+  if (other !== undefined)
+    return { name: other.domain ?? "", text: (of) => `${title} passes for ${of}, which is not aligned` };
+  if (kind === "dkim")
+    return fixedResult(results.length === 0 ? "no DKIM signature" : `no DKIM signature of ${headerFrom}`);
   const [first] = results;
-  return first === undefined || first.domain === null ? "no SPF result" : `SPF ${first.result} for ${first.domain}`;
+  if (first === undefined || first.domain === null) return fixedResult("no SPF result");
+  return { name: first.domain, text: (of) => `SPF ${first.result} for ${of}` };
 };
+
+const fixedResult = (text: string): NamedResult => ({ name: "", text: () => text });
 
 /** What the failing mail of a source is authenticated with, whether it passes or not. */
 export const usedAuthentication = (domain: string, records: readonly CauseRecord[]) => {

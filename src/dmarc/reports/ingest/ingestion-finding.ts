@@ -226,6 +226,18 @@ export const findingMessage = (
   return `${message} ${what} cannot be read and ${rows === 1 ? "is" : "are"} not counted; \`skipped_rows\` of the report says why.`;
 };
 
+/** What the finding means that decided the outcome of a mail or file; empty for a reason of another version. */
+export const conclusionMessage = (row: IngestionConclusionRow): string => {
+  const deciding = parseFindings(row).find(({ outcome, reason }) => outcome === row.outcome && reason === row.reason);
+  return findingMessage(row.outcome ?? "", row.reason, deciding) ?? "";
+};
+
+interface IngestionConclusionRow {
+  readonly outcome: StoredFinding["outcome"] | null;
+  readonly reason: string | null;
+  readonly findings: string | null;
+}
+
 const messageOf = (
   outcome: string,
   reason: string | null,

@@ -4,7 +4,6 @@ import { readById, type ReadRows, walk } from "../../../foundation/base/walk.ts"
 import type { DbClock } from "../../../foundation/db/runtime.ts";
 import type { Ingest, IngestItem } from "./ingest.ts";
 import type { IngestedItem } from "./ingest-write.ts";
-import type { IngestionConclusion } from "./ingestion-finding.ts";
 import type {
   IngestionFilters,
   IngestionOwner,
@@ -100,7 +99,7 @@ export class Ingestions {
   async readAgain(
     owner: IngestionOwner,
     which: readonly string[] | "all",
-    onRead: (id: string, conclusion: IngestionConclusion) => void = () => undefined,
+    onRead: (id: string) => void = () => undefined,
     options: RetryOptions = {},
   ): Promise<number> {
     if (which !== "all") {
@@ -142,12 +141,12 @@ export class Ingestions {
   }
 
   /** Reads pending ingestions, a few in memory at a time. */
-  async #readPending(ids: readonly string[], onRead: (id: string, conclusion: IngestionConclusion) => void) {
+  async #readPending(ids: readonly string[], onRead: (id: string) => void) {
     const { store, ingest } = this.deps;
     let items: IngestItem[] = [];
     let size = 0;
     const read = async () => {
-      for (const one of await ingest.process(items)) if (one !== null) onRead(one.ingestion.id, one.result);
+      for (const one of await ingest.process(items)) if (one !== null) onRead(one.ingestion.id);
       items = [];
       size = 0;
     };

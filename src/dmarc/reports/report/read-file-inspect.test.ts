@@ -66,7 +66,10 @@ describe("inspect report", () => {
 
   test("shows a report without a usable row as empty, with nothing counted", async () => {
     const { json } = await run(["inspect", "report", `${FIXTURES}/values/no-usable-rows.xml`]);
-    expect(json).toMatchObject({ outcome: "empty", reason: "no_usable_rows", report: { rows: 0, messages: 0 } });
+    expect(json).toMatchObject({
+      ...{ outcome: "empty", reason: "no_usable_rows" },
+      report: { rows: 0, messages: 0, skipped_rows: expect.arrayContaining([{ reason: expect.any(String), rows: expect.any(Number) }]) },
+    });
   });
 
   test("names the line at which a report is found to be incomplete", async () => {

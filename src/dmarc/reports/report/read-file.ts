@@ -206,4 +206,6 @@ const inspectedReport = (report: Report) => ({
   /** Rows that can be counted, and their messages. */
   rows: report.rows.length,
   messages: countMessages(report),
+  /** Only of a report with rows that cannot be read: their number by reason. */
+  ...(report.skippedRows.length === 0 ? {} : { skipped_rows: report.skippedRows }),
 });
