@@ -8,7 +8,7 @@ import { createCommandLine } from "../testing/command-line.ts";
 const { run, dataDir } = createCommandLine();
 const ZONE: Zone = {
   "good.com": { TXT: ["v=spf1 mx -all"], MX: [[10, "mx.good.com"]] },
-  "mx.good.com": { A: ["8.8.4.4"] },
+  "mx.good.com": { A: ["8.8.4.4", "8.8.8.8"] },
   "_dmarc.good.com": { TXT: ["v=DMARC1; p=reject; rua=mailto:a@good.com"] },
   "bad.com": {
     TXT: ["v=spf1 include:one.example include:none.example ~all"],
@@ -42,6 +42,7 @@ describe("dmarc health", () => {
     const { status, out, err } = await health("Good.com");
     expect({ status, err }).toEqual({ status: 0, err: "" });
     expect(out.split("\n")[0]).toBe("good.com: ok");
+    expect(out).toMatch(/^ +10 mx\.good\.com, 8\.8\.4\.4, 8\.8\.8\.8$/m);
     expect(await Bun.file(`${dataDir}/postwarden.db`).exists()).toBe(false);
   });
 

@@ -7,6 +7,7 @@ import type {
   HealthFinding,
   DkimSection,
   HealthSection,
+  MxSection,
   SpfSection,
 } from "../dmarc/insight/health/health-schema.ts";
 import { isSelector, SELECTORS_MAX, type SelectorToCheck } from "../dmarc/insight/health/dkim-key.ts";
@@ -116,6 +117,9 @@ const keyLine = ({ selector, state, type, bits, cname, messages }: DkimSection["
   return [selector, state, strength, alias, use].filter((part) => part !== "").join(", ");
 };
 
+const hostLine = ({ preference, exchange, addresses, dane }: MxSection["hosts"][number]): string =>
+  [`${preference} ${exchange}`, ...(addresses ?? []), ...(dane === "secure" ? ["DANE"] : [])].join(", ");
+
 const detailLines = (section: HealthSection, width: number): string[] => {
   switch (section.code) {
     case "spf":
@@ -123,7 +127,7 @@ const detailLines = (section: HealthSection, width: number): string[] => {
     case "dkim":
       return section.keys.flatMap((key) => labelled("", keyLine(key), width));
     case "mx":
-      return section.hosts.flatMap(({ preference, exchange }) => labelled("", `${preference} ${exchange}`, width));
+      return section.hosts.flatMap((host) => labelled("", hostLine(host), width));
     case "dmarc":
     case "mta_sts":
     case "tls_rpt":

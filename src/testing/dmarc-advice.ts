@@ -32,7 +32,14 @@ export const source = (more: Partial<AdvisedSource> = {}): AdvisedSource => ({
 
 /** Failures of a source that goes on failing. */
 export const historyOf = (more: Partial<FailureHistory> = {}): FailureHistory => ({
-  ...{ sinceDay: TODAY - 5, lastDay: TODAY - 1, hasPassedBefore: false, isMended: false, messages: 500, failing: 500 },
+  ...{
+    sinceDay: TODAY - 5,
+    lastDay: TODAY - 1,
+    hasPassedBefore: false,
+    hasRecovered: false,
+    messages: 500,
+    failing: 500,
+  },
   ...more,
 });
 

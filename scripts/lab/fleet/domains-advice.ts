@@ -1,4 +1,4 @@
-/** Domains whose next step needs an expert's view: little mail, no mail, what was mended, a failed key rotation, an old `pct`. */
+/** Domains whose next step needs an expert's view: little mail, no mail, what was fixed, a failed key rotation, an old `pct`. */
 import type { Builder } from "./builder.ts";
 import { between, daily, type DomainPlan, END, office, type Stream, weekdayOf } from "./plan.ts";
 import { FEW } from "./reporters.ts";
@@ -59,7 +59,7 @@ const parkedUndeclared = ({ addresses, plan }: Builder): DomainPlan => {
   });
 };
 
-const mendedService = ({ addresses, plan, noise }: Builder): DomainPlan => {
+const fixedService = ({ addresses, plan, noise }: Builder): DomainPlan => {
   const domain = "rohrbau-petersen.de";
   const mailjet = through(addresses, "mailjet", {
     ...{ domain, volume: daily(30), hosts: 4, selector: "mailjet", accept: ["authorized", "misconfigured"] },
@@ -75,7 +75,7 @@ const mendedService = ({ addresses, plan, noise }: Builder): DomainPlan => {
       { day: 17, stage: "monitoring", actions: ["fix_sources"], names: /mailjet/i, expert: "set up DKIM at Mailjet" },
       {
         ...{ day: 34, stage: "monitoring", actions: ["wait"], names: /passed since/i, never: /set up DKIM/i },
-        expert: "wait: it is mended",
+        expert: "wait: it is fixed",
       },
       { day: 56, stage: "monitoring", actions: FORWARD, names: null, expert: "the failures are out of the 30 days" },
     ],
@@ -110,7 +110,7 @@ const shortOutage = ({ addresses, plan, noise, key }: Builder): DomainPlan => {
     checkpoints: [
       {
         ...{ day: 34, stage: "monitoring", actions: ["wait"], names: /passed since/i, never: /sign the mail/i },
-        expert: "wait: it is mended",
+        expert: "wait: it is fixed",
       },
       { day: 60, stage: "monitoring", actions: FORWARD, names: null, expert: "the failures are out of the 30 days" },
     ],
@@ -174,4 +174,4 @@ const pct = ({ addresses, plan, noise }: Builder): DomainPlan => {
 
 /** Plans of the domains whose advice is hard. */
 export const advisedDomains = (builder: Builder): DomainPlan[] =>
-  [tiny, parkedUndeclared, mendedService, shortOutage, failedRotation, pct].map((make) => make(builder));
+  [tiny, parkedUndeclared, fixedService, shortOutage, failedRotation, pct].map((make) => make(builder));

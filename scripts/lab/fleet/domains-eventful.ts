@@ -53,7 +53,7 @@ const keyBreaks = ({ addresses, plan, noise, key }: Builder): DomainPlan => {
       }),
     ],
     checkpoints: [
-      { day: 25, actions: ["fix_sources"], names: /brevo/i, expert: "mend the key of Brevo" },
+      { day: 25, actions: ["fix_sources"], names: /brevo/i, expert: "fix the key of Brevo" },
       {
         day: END,
         actions: ["fix_sources"],

@@ -8,7 +8,7 @@ const FAILING_HOSTS = 60;
 const SOUND = ["rz", "bibliothek", "mathematik", "medizin", "verwaltung"];
 const FAILING = ["chemie", "physik", "geographie"];
 
-/** Sound hosts are sound, whatever other departments do, and the failing ones are one thing to mend. */
+/** Sound hosts are sound, whatever other departments do, and the failing ones are one thing to fix. */
 const university = ({ addresses, plan, noise }: Builder): DomainPlan => {
   const domain = "uni-altmark.com";
   const nameIn = (departments: readonly string[]) => (n: number) =>
@@ -29,7 +29,7 @@ const university = ({ addresses, plan, noise }: Builder): DomainPlan => {
     checkpoints: [
       {
         ...{ day: END, actions: ["fix_sources"], names: /own servers/i },
-        expert: "mend the hosts of the departments; leave the sound ones alone",
+        expert: "fix the hosts of the departments; leave the sound ones alone",
       },
     ],
   });

@@ -193,12 +193,12 @@ test("a retry that was planned before the clock was set back is due at the start
 test("no address is started while too many results are unwritten", async () => {
   const harness = newHarness();
   const job = await harness.order(oneADomain(UNWRITTEN_MAX + 2_000));
-  let [isFull, isMended]: [boolean, boolean] = [false, false];
+  let [isFull, hasRecovered]: [boolean, boolean] = [false, false];
   const commit: BulkHarness["db"]["commit"] = (work) =>
     isFull ? Promise.reject(Object.assign(new Error("full"), { code: "SQLITE_FULL" })) : harness.db.commit(work);
   let attempted = 0;
   const attempt = async () => {
-    isFull = !isMended;
+    isFull = !hasRecovered;
     attempted++;
     return bulkOutcome("mailbox_exists");
   };
@@ -208,7 +208,7 @@ test("no address is started while too many results are unwritten", async () => {
   await harness.clock.advance(1_000);
   expect(attempted).toBeGreaterThan(UNWRITTEN_MAX - 1_000);
   expect(attempted).toBeLessThan(UNWRITTEN_MAX + 1_000);
-  [isFull, isMended] = [false, true];
+  [isFull, hasRecovered] = [false, true];
   for (let turn = 0; turn < 100 && stateOf(harness, job).status !== "completed"; turn++)
     await harness.clock.advance(1_000);
   expect(stateOf(harness, job).addressesFinished).toBe(UNWRITTEN_MAX + 2_000);

@@ -86,7 +86,7 @@ export const ownHostPages = (useCases: DmarcPageUseCases): readonly PageRoute[] 
             </Panel>
             <p class="soft small">
               A server counts by all of its mail in the range: it fails while less than 90 % is aligned, without
-              forwarded mail. A server that was mended has an earlier last failure than last day.
+              forwarded mail. A server that was fixed has an earlier last failure than last day.
             </p>
           </>
         ),

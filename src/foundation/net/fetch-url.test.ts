@@ -230,12 +230,15 @@ describe("a post", () => {
   });
 
   test.each([
-    ["of another name", "other.example.test", TEST_CERTIFICATE],
-    ["of nobody who is trusted", "mx.example.test", undefined],
-  ])("sends nothing to a certificate %s", async (_, host, ca) => {
+    ["of another name", "other.example.test", TEST_CERTIFICATE, "the certificate is for another name."],
+    ["of nobody who is trusted", "mx.example.test", undefined, "the certificate is self-signed."],
+  ])("sends nothing to a certificate %s", async (_, host, ca, words) => {
     const { received, port } = receiver(ok, { tls: true });
     const { send } = posterIn({ [host]: { A: ["127.0.0.1"] } }, ca === undefined ? {} : { ca });
-    expect(await send(`https://${host}:${port}/`)).toMatchObject({ ok: false, error: { kind: "connection" } });
+    expect(await send(`https://${host}:${port}/`)).toMatchObject({
+      ok: false,
+      error: { kind: "connection", problem: expect.stringContaining(words) },
+    });
     expect(received).toEqual([]);
   });
 
@@ -374,7 +377,10 @@ describe("a GET", () => {
     expect(await get({ url, headers: {} })).toMatchObject({ ok: false, error: { kind: "certificate" } });
     expect(received).toEqual([]);
     for (const stop of stops.splice(0)) stop();
-    expect(await get({ url, headers: {} })).toMatchObject({ ok: false, error: { kind: "connection" } });
+    expect(await get({ url, headers: {} })).toEqual({
+      ok: false,
+      error: { kind: "connection", problem: "The connection failed (ECONNREFUSED): Unable to connect." },
+    });
   });
 });
 

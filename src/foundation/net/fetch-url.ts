@@ -296,10 +296,25 @@ const CERTIFICATE_CODES = /CERT|SELF_SIGNED|ALTNAME|UNABLE_TO_(?:VERIFY|GET_ISSU
 
 const isCertificateError = (error: unknown) => CERTIFICATE_CODES.test(errorCode(error));
 
+/** What the most frequent certificate errors mean. */
+const CERTIFICATE_WORDS: Readonly<Record<string, string>> = {
+  ERR_TLS_CERT_ALTNAME_INVALID: "the certificate is for another name",
+  CERT_HAS_EXPIRED: "the certificate has expired",
+  CERT_NOT_YET_VALID: "the certificate is not valid yet",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "the certificate is self-signed",
+  SELF_SIGNED_CERT_IN_CHAIN: "an unknown authority issued the certificate",
+  UNABLE_TO_GET_ISSUER_CERT: "the chain of the certificate is incomplete, or its authority unknown",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "the chain of the certificate is incomplete, or its authority unknown",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "the chain of the certificate is incomplete, or its authority unknown",
+};
+
+/** Advice of the runtime to programmers. */
+const HINT = / (?:Is the computer able to access the url\?|For more information, pass `verbose: true`).*$/s;
+
 const sentenceOf = (error: unknown) => {
-  const text = errorText(error);
-  const code = errorCode(error) && ` (${errorCode(error)})`;
-  return `The connection failed${code}: ${text.replace(/\.?$/, ".")}`;
+  const code = errorCode(error);
+  const text = errorText(error).replace(HINT, "").replace(`${code}: `, "");
+  return `The connection failed${code && ` (${code})`}: ${CERTIFICATE_WORDS[code] ?? text.replace(/\.?$/, "")}.`;
 };
 
 /** The status is known: a body that does not end does not change it. */

@@ -181,7 +181,7 @@ describe("files", () => {
     ["empty", (path) => replace(path, Buffer.alloc(0)), "its end is missing"],
     ["gone", (path) => rm(path), "no such file"],
   ])(
-    "that are %s afterwards stay in use as they were, which is logged once and found until it is mended",
+    "that are %s afterwards stay in use as they were, which is logged once and found until it is fixed",
     async (_, spoil, problem) => {
       const path = write(newFolder(), "asn", ASN);
       const { files, logged } = open([path]);

@@ -269,7 +269,7 @@ export interface SourcePage extends ExplainedSource {
   /** The user's classification under this very key; null when it has none. */
   readonly word: UserClassification | null;
   readonly days: readonly SourceOutcomeDay[];
-  /** What to do about its failing mail; null when nothing fails that the user could mend. */
+  /** What to do about its failing mail; null when nothing fails that the user could fix. */
   readonly fix: SourceFix | null;
   /** The most frequent results of its failing mail: see `failingResults`. Null where nothing fails, or no record shows them. */
   readonly results: string | null;

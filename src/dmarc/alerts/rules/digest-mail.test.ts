@@ -116,7 +116,7 @@ You receive this digest as a recipient of these domains.
     ["that there was no mail", { totals: NO_TOTALS }, "\nNo mail\n"],
     ["that nothing is left to do", { next: null }, "Next step: nothing is left to do."],
     [
-      "what must be mended",
+      "what must be fixed",
       { domain: { ...FACTS.domain, status: "action_required" }, failingChecks: ["Ours is not in rua."] },
       "PROBLEM: Ours is not in rua.",
     ],

@@ -34,10 +34,10 @@ export const dayOfShare = (
   return today + windowDays;
 };
 
-/** The day on which the mail of 30 days passes, when only mended senders failed in them; see `dayOfShare`. Null without one. */
-export const mendedDay = ({ sources, ownDays, today }: AdviceFacts): number | null => {
-  const isMended = weighMail(sources).failing.some(({ history }) => history?.isMended === true);
-  return isMended ? dayOfShare(ownDays(), { today, windowDays: WINDOW_DAYS, share: ALIGNED_SHARE_MIN }) : null;
+/** The day on which the mail of 30 days passes, when only recovered senders failed in them; see `dayOfShare`. Null without one. */
+export const recoveryDay = ({ sources, ownDays, today }: AdviceFacts): number | null => {
+  const hasRecovered = weighMail(sources).failing.some(({ history }) => history?.hasRecovered === true);
+  return hasRecovered ? dayOfShare(ownDays(), { today, windowDays: WINDOW_DAYS, share: ALIGNED_SHARE_MIN }) : null;
 };
 
 /**
@@ -50,7 +50,7 @@ export const notBeforeOf = ({ facts, stage, requirements }: Omit<AdviceSituation
   const days = open.get("reported_days");
   const byReports = days === undefined ? 0 : reportedDay(facts, Number(days.expected));
   if (byReports === null) return null;
-  const byShare = open.has("aligned_share") || open.has("recent_share") ? (mendedDay(facts) ?? 0) : 0;
+  const byShare = open.has("aligned_share") || open.has("recent_share") ? (recoveryDay(facts) ?? 0) : 0;
   const day = Math.max(byReports, byShare);
   return day === 0 ? null : isoDay(day);
 };

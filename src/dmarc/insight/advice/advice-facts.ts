@@ -225,19 +225,19 @@ export const newFailures = ({ sources, today }: Pick<AdviceFacts, "sources" | "t
   return sources
     .filter((source) => {
       const { history } = source;
-      if (history === null || !isCounted(source) || history.isMended || !history.hasPassedBefore) return false;
+      if (history === null || !isCounted(source) || history.hasRecovered || !history.hasPassedBefore) return false;
       return history.lastDay > today - NEW_FAILURE_DAYS && history.failing >= NEW_FAILURES_MIN;
     })
     .toSorted((a, b) => since(b) - since(a));
 };
 
-/** The share of mail that passes when the failures of mended sources are left out; 1 without messages. */
-export const shareWithoutMended = ({ messages, aligned, failing }: MailWeight): number => {
-  const mended = sumBy(
-    failing.filter(({ history }) => history?.isMended === true),
+/** The share of mail that passes when the failures of recovered sources are left out; 1 without messages. */
+export const shareWithoutRecovered = ({ messages, aligned, failing }: MailWeight): number => {
+  const recovered = sumBy(
+    failing.filter(({ history }) => history?.hasRecovered === true),
     failingMessages,
   );
-  return messages - mended <= 0 ? 1 : aligned / (messages - mended);
+  return messages - recovered <= 0 ? 1 : aligned / (messages - recovered);
 };
 
 /** What a step is chosen by. */

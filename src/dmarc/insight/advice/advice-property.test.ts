@@ -25,7 +25,7 @@ describe("whatever the record and the mail are", () => {
       null,
       historyOf(),
       historyOf({ hasPassedBefore: true }),
-      historyOf({ lastDay: TODAY - 9, isMended: true }),
+      historyOf({ lastDay: TODAY - 9, hasRecovered: true }),
     ),
     classification: fc.constantFrom("authorized", "misconfigured", "forwarder", "unknown", "threat"),
     messages: fc.constantFrom(0, 1, 9, 100, 10_000),

@@ -9,9 +9,9 @@ describe("a policy that receivers do not know", () => {
     ["P = rejec; sp=reject; np=x; t=y", "P = none; sp=reject; np=none; t=y", "p=none, sp=reject, np=none"],
     ["p=", "p=none", "p=none, sp=none, np=none"],
     ["sp=reject", "p=none; sp=reject", "p=none, sp=reject, np=reject"],
-  ])("is mended where it stands, and the record is not in order before: %p", (policy, mended, applied) => {
+  ])("is fixed in place, and the record is not in order before: %p", (policy, recovered, applied) => {
     const { ready, next, requirements } = advise(facts(`v=DMARC1; ${policy}; ${RUA}`));
-    expect([ready, next?.action, next?.record]).toEqual([false, "fix_record", `v=DMARC1; ${mended}; ${RUA}`]);
+    expect([ready, next?.action, next?.record]).toEqual([false, "fix_record", `v=DMARC1; ${recovered}; ${RUA}`]);
     expect(next?.why).toEndWith(`With this text they apply ${applied}.`);
     expect(requirements.find(({ code }) => code === "record_in_order")).toMatchObject({
       met: false,

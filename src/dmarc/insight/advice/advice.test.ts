@@ -388,15 +388,15 @@ describe("a sender", () => {
     expect(advise(facts(MONITORING, { health: [missing(false)] })).ready).toBe(true);
   });
 
-  test("that was mended leaves nothing to do but to wait, until a day", () => {
-    const history = historyOf({ sinceDay: TODAY - 25, lastDay: TODAY - 10, isMended: true });
-    const mended = source({ name: "Brevo", key: "service:brevo", messages: 1_000, aligned: 500, history });
+  test("that has recovered leaves nothing to do but to wait, until a day", () => {
+    const history = historyOf({ sinceDay: TODAY - 25, lastDay: TODAY - 10, hasRecovered: true });
+    const recovered = source({ name: "Brevo", key: "service:brevo", messages: 1_000, aligned: 500, history });
     const ownDays = () =>
       Array.from({ length: 30 }, (_, at) => ({
         ...{ day: TODAY - 29 + at, messages: 100, forwarded: 0 },
         aligned: at >= 5 && at < 20 ? 50 : 100,
       }));
-    const more = { sources: [source(), mended], recentSources: [source()], ownDays };
+    const more = { sources: [source(), recovered], recentSources: [source()], ownDays };
     const advice = advise(facts(MONITORING, more));
     expect(advice.next).toMatchObject({ action: "wait", source: null });
     expect(advice.next?.why).toBe(
@@ -404,7 +404,7 @@ describe("a sender", () => {
     );
     expect([advice.ready, advice.not_before, advice.obstacles]).toEqual([false, "2026-02-20", []]);
     // Another sender still fails.
-    expect(advise(facts(MONITORING, { ...more, sources: [source(), mended, old] })).next?.source).toBe(old.key);
+    expect(advise(facts(MONITORING, { ...more, sources: [source(), recovered, old] })).next?.source).toBe(old.key);
   });
 });
 

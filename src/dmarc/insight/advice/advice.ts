@@ -6,7 +6,7 @@ import {
   type AdviceSituation,
   failingMessages,
   newFailures,
-  shareWithoutMended,
+  shareWithoutRecovered,
   weighMail,
 } from "./advice-facts.ts";
 import type {
@@ -19,8 +19,8 @@ import type {
 } from "./advice-model.ts";
 import { ALIGNED_SHARE_MIN, requirementsFor } from "./advice-requirements.ts";
 import { correctedPolicy, hasTag, strengthened } from "./record-edit.ts";
-import { fixOf, keyErrors, mendedText, questionOf, type SourceFix } from "./source-fix.ts";
-import { mendedDay, notBeforeOf } from "./advice-dates.ts";
+import { fixOf, keyErrors, recoveredText, questionOf, type SourceFix } from "./source-fix.ts";
+import { recoveryDay, notBeforeOf } from "./advice-dates.ts";
 import { historicPct, notesOf, silenceText } from "./advice-notes.ts";
 import { percentOf } from "../sources/rollup-rows.ts";
 import type { StatePolicy } from "../../records/domains/domain-state.ts";
@@ -89,7 +89,7 @@ const keyStep = (facts: AdviceFacts) => {
   if (first === undefined) return null;
   const selector = first.key?.selector;
   const user = weighMail(facts.sources).failing.find(({ key, history }) => {
-    const isOver = history === null || history.isMended;
+    const isOver = history === null || history.hasRecovered;
     return !isOver && selector !== undefined && facts.detailOf(key)?.selectors.has(selector) === true;
   });
   if (user !== undefined) return fixStep(user, facts);
@@ -237,7 +237,7 @@ const isOpen = (requirements: readonly AdviceRequirement[], ...codes: readonly A
 
 /**
  * The sender that keeps the domain from the next stage: the newest failure of one that used to pass, else the one with the most mail.
- * A mended sender needs no step.
+ * A recovered sender needs no step.
  */
 const obstacleStep = ({ facts, requirements }: AdviceSituation) => {
   const [newest] = newFailures(facts);
@@ -253,13 +253,13 @@ const obstacleStep = ({ facts, requirements }: AdviceSituation) => {
   return unknown === undefined ? null : about("classify_sources", unknown, questionOf(unknown, facts));
 };
 
-/** The source with the most failures that are not mended; undefined where time alone brings the share. */
+/** The source with the most failures that has not recovered; undefined where time alone brings the share. */
 const worstOf = ({ sources, recentSources }: AdviceFacts) => {
   const weights = [weighMail(sources), weighMail(recentSources)];
-  if (weights.every((weight) => weight.failing.length === 0 || shareWithoutMended(weight) >= ALIGNED_SHARE_MIN)) {
-    if (weights.some(({ failing }) => failing.some(({ history }) => history?.isMended === true))) return undefined;
+  if (weights.every((weight) => weight.failing.length === 0 || shareWithoutRecovered(weight) >= ALIGNED_SHARE_MIN)) {
+    if (weights.some(({ failing }) => failing.some(({ history }) => history?.hasRecovered === true))) return undefined;
   }
-  return weights.flatMap(({ failing }) => failing).find(({ history }) => history?.isMended !== true);
+  return weights.flatMap(({ failing }) => failing).find(({ history }) => history?.hasRecovered !== true);
 };
 
 const fixStep = (source: AdvisedSource, facts: AdviceFacts) => {
@@ -273,7 +273,9 @@ const OBSTACLES_MAX = 20;
 const obstaclesOf = ({ facts, requirements }: AdviceSituation): AdviceObstacle[] => {
   const month = weighMail(facts.sources);
   const isFailing = isOpen(requirements, "aligned_share", "recent_share");
-  const failing = (isFailing ? month.failing : newFailures(facts)).filter(({ history }) => history?.isMended !== true);
+  const failing = (isFailing ? month.failing : newFailures(facts)).filter(
+    ({ history }) => history?.hasRecovered !== true,
+  );
   const view = (problem: AdviceObstacle["problem"], source: AdvisedSource) => ({
     source: source.key,
     name: source.name,
@@ -302,25 +304,27 @@ const about = (action: AdviceAction, { key, bundled }: AdvisedSource, { why, ste
 /** Time alone meets what is missing. */
 const waitStep = ({ facts, stage, requirements, ready }: AdviceSituation) => {
   const open = requirements.filter(({ met }) => !met);
-  const mended = isOpen(open, "aligned_share", "recent_share") ? mendedSteps(facts) : [];
-  if ((stage === "reject" && mended.length === 0) || ready) return null;
+  const recovered = isOpen(open, "aligned_share", "recent_share") ? recoveredSteps(facts) : [];
+  if ((stage === "reject" && recovered.length === 0) || ready) return null;
   const isFinal = open.every(({ code }) => code === "few_forwarded");
   const others = open.filter(
-    ({ code }) => mended.length === 0 || (code !== "aligned_share" && code !== "recent_share"),
+    ({ code }) => recovered.length === 0 || (code !== "aligned_share" && code !== "recent_share"),
   );
-  const texts = [...mended, ...others.map(({ message }) => message)];
+  const texts = [...recovered, ...others.map(({ message }) => message)];
   return isFinal ? null : step("wait", texts.join(" "));
 };
 
-const MENDED_MAX = 3;
+const RECOVERED_MAX = 3;
 
 /** What passes again, and when the share of the last 30 days is reached. */
-const mendedSteps = (facts: AdviceFacts): readonly string[] => {
-  const mended = weighMail(facts.sources).failing.filter(({ history }) => history?.isMended === true);
-  const day = mendedDay(facts);
+const recoveredSteps = (facts: AdviceFacts): readonly string[] => {
+  const recovered = weighMail(facts.sources).failing.filter(({ history }) => history?.hasRecovered === true);
+  const day = recoveryDay(facts);
   if (day === null) return [];
   return [
-    ...mended.slice(0, MENDED_MAX).flatMap((one) => (one.history === null ? [] : mendedText(one, one.history))),
+    ...recovered
+      .slice(0, RECOVERED_MAX)
+      .flatMap((one) => (one.history === null ? [] : recoveredText(one, one.history))),
     `There is nothing to do: 99 % of the mail of 30 days will have passed on about ${isoDay(day)}.`,
   ];
 };

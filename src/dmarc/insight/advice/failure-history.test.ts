@@ -19,15 +19,19 @@ describe("failures of a sender", () => {
   test("begin on the day on which a sender that used to pass broke", () => {
     expect(judgeHistory([...days(0, 20, 30), ...days(20, 25, 30, 30)])).toEqual({
       ...{ sinceDay: 20, lastDay: 24, messages: 150, failing: 150 },
-      ...{ hasPassedBefore: true, isMended: false },
+      ...{ hasPassedBefore: true, hasRecovered: false },
     });
   });
 
   test("are old where the sender never passed", () => {
-    expect(judgeHistory(days(0, 30, 30, 30))).toMatchObject({ sinceDay: 0, hasPassedBefore: false, isMended: false });
+    expect(judgeHistory(days(0, 30, 30, 30))).toMatchObject({
+      sinceDay: 0,
+      hasPassedBefore: false,
+      hasRecovered: false,
+    });
   });
 
-  test("of single messages do not hide a new incident, nor an earlier one that was mended", () => {
+  test("of single messages do not hide a new incident, nor an earlier one that was fixed", () => {
     const noise = days(0, 60, 200).map((one) => (one.day % 3 === 0 ? day(one.day, 200, 1) : one));
     const broken = noise.map((one) => (one.day >= 50 ? day(one.day, 200, 150) : one));
     expect(judgeHistory(broken)).toMatchObject({ sinceDay: 50, hasPassedBefore: true });
@@ -54,7 +58,7 @@ describe("failures of a sender", () => {
       days(0, 29, 100).map((one) => (one.day % 7 === 0 && one.day < 28 ? day(one.day, 100, 50) : one)),
       true,
     ],
-  ])("are mended or not: %s", (_, mail, isMended) => {
-    expect(judgeHistory(mail)?.isMended).toBe(isMended);
+  ])("are over or not: %s", (_, mail, hasRecovered) => {
+    expect(judgeHistory(mail)?.hasRecovered).toBe(hasRecovered);
   });
 });

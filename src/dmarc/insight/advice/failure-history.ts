@@ -26,7 +26,7 @@ export interface FailureHistory {
   /** Whether nearly all of its mail passed before. */
   readonly hasPassedBefore: boolean;
   /** Whether enough mail has passed since `lastDay`: see `judgeHistory`. */
-  readonly isMended: boolean;
+  readonly hasRecovered: boolean;
   /** Messages in these failures, and those of them that failed; without forwarded ones. */
   readonly messages: number;
   readonly failing: number;
@@ -57,9 +57,9 @@ interface Day {
 
 /**
  * When mail of a source failed, by its days in any order. A day counts as failing when the share of failing mail is at least half of
- * what it is over all days with failures: single messages that fail at any sender decide nothing. Failures are mended when, since the
+ * what it is over all days with failures: single messages that fail at any sender decide nothing. A source has recovered when, since the
  * last failing day, at least ten messages and three divided by the failing share have passed, on no fewer days than ever lay between
- * two failing days (two at least), and at most 1 % of them (or one message) failed. A source that only stopped sending is not mended.
+ * two failing days (two at least), and at most 1 % of them (or one message) failed. A source that only stopped sending has not recovered.
  * Null without failures.
  */
 export const judgeHistory = (days: readonly MailDay[]): FailureHistory | null => {
@@ -93,7 +93,7 @@ export const judgeHistory = (days: readonly MailDay[]): FailureHistory | null =>
     lastDay: last.day,
     hasPassedBefore:
       before.messages >= BEFORE_MESSAGES_MIN && shareOf(before) <= BEFORE_FAILING_MAX && rise >= RISE_MIN,
-    isMended: isMended(after, { lastDay: last.day, share: shareOf(incident), gap: Math.max(0, ...gaps) }),
+    hasRecovered: hasRecovered(after, { lastDay: last.day, share: shareOf(incident), gap: Math.max(0, ...gaps) }),
   };
 };
 
@@ -112,7 +112,7 @@ const lastRun = (bad: readonly Day[], all: readonly Day[]): readonly Day[] => {
   return bad.slice(first);
 };
 
-const isMended = (
+const hasRecovered = (
   after: readonly Day[],
   { lastDay, share, gap }: { readonly lastDay: number; readonly share: number; readonly gap: number },
 ): boolean => {

@@ -32,7 +32,7 @@ export const fixOf = (source: SenderToFix, facts: FixFacts, known: KnownFailures
   const { history, detail } = known;
   const [cause] = detail?.causes ?? [];
   const findings = findingsOf(source, facts, detail);
-  if (history?.isMended === true) return { why: mendedText(source, history), steps: [] };
+  if (history?.hasRecovered === true) return { why: recoveredText(source, history), steps: [] };
   if (history !== null && detail !== null && cause !== undefined) {
     const mine = findings.filter((finding) => isAbout(finding, cause));
     const acts = mine.length > 0 ? mine.map(findingWithFix) : [causeAct(cause, source.name)];
@@ -59,7 +59,7 @@ const brokenText = ({ name }: Pick<AdvisedSource, "name">, history: FailureHisto
 };
 
 /** That a source passes again, since when, and what failed before. */
-export const mendedText = (source: SenderToFix, { lastDay }: FailureHistory): string =>
+export const recoveredText = (source: SenderToFix, { lastDay }: FailureHistory): string =>
   `${source.name}: its mail has passed since ${isoDay(lastDay + 1)}; ${count(failingMessages(source))} of the last 30 days failed before.`;
 
 /** The failing addresses of a source that mostly passes; without the sound ones. */

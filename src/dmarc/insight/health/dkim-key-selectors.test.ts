@@ -35,14 +35,29 @@ test("selectors are summed over days, with the last day that they were seen and 
       signer: "news.example.com",
       selector: "s2",
       origin: "reports",
-      seen: { passed: 90, failed: 0, lastDay: TODAY - 5, lastPassedDay: TODAY - 5 },
+      seen: { passed: 90, failed: 0, lastDay: TODAY - 5, lastPassedDay: TODAY - 5, vouched: 0, lastVouchedDay: null },
     },
     {
       signer: "example.com",
       selector: "mail",
       origin: "reports",
-      seen: { passed: 5, failed: 7, lastDay: TODAY, lastPassedDay: TODAY - 3 },
+      seen: { passed: 5, failed: 7, lastDay: TODAY, lastPassedDay: TODAY - 3, vouched: 0, lastVouchedDay: null },
     },
+  ]);
+});
+
+test("a signature that fails in mail which passes by SPF alone is of a sender of the domain", async () => {
+  const failing = { dkim: "fail", dkimResults: ["example.com permerror late"] } as const;
+  const seen = await seenIn([
+    { back: 1, rows: [{ ...failing, count: 30 }] },
+    { back: 0, rows: [{ ...failing, count: 4, spf: "fail" }] },
+    { back: 2, rows: [{ count: 90, dkimResults: ["example.com pass mail", "example.com fail added"] }] },
+  ]);
+  expect(seen.map(({ selector }) => selector)).toEqual(["mail", "late", "added"]);
+  expect(seen.map((one) => [one.seen?.vouched, one.seen?.lastVouchedDay])).toEqual([
+    [0, null],
+    [30, TODAY - 1],
+    [0, null],
   ]);
 });
 
@@ -74,6 +89,7 @@ test("no more than 2,000 pairs of selector and domain are counted, those of the 
   const signatures = (selectors: readonly string[], result: "pass" | "fail") => [
     {
       count: 1,
+      isAligned: result === "pass",
       dkimResults: selectors.map((selector) => ({ domain: "example.com", selector, result, humanResult: null })),
     },
   ];

@@ -202,6 +202,8 @@ export interface SelectorToCheck {
 export interface SignedRecord {
   /** Messages. */
   readonly count: number;
+  /** Whether they passed DMARC. */
+  readonly isAligned: boolean;
   readonly dkimResults: readonly DkimAuthResult[];
 }
 
@@ -212,6 +214,10 @@ export interface SelectorUse {
   readonly lastDay: number;
   /** Null when none ever passed. */
   readonly lastPassedDay: number | null;
+  /** Messages whose signature failed, and which passed DMARC by SPF alone: those of the domain's own senders. */
+  readonly vouched: number;
+  /** The last day with such messages; null without any. */
+  readonly lastVouchedDay: number | null;
 }
 
 /** Selectors checked in one run. */
@@ -248,7 +254,11 @@ export const findSeenSelectors = async (
 ): Promise<readonly SelectorToCheck[]> => {
   const isAligned = alignment(domain);
   const sums = new Map<string, SelectorSum>();
-  const add = (day: number, count: number, { domain: signer, selector, result }: DkimAuthResult) => {
+  const add = (
+    day: number,
+    { count, isVouched }: { readonly count: number; readonly isVouched: boolean },
+    { domain: signer, selector, result }: DkimAuthResult,
+  ) => {
     if (signer === null || selector === null || result === "none" || !isSelector(selector) || !isAligned(signer))
       return;
     const key = `${selector.toLowerCase()} ${signer}`;
@@ -261,10 +271,16 @@ export const findSeenSelectors = async (
       failed: 0,
       lastDay: day,
       lastPassedDay: null,
+      vouched: 0,
+      lastVouchedDay: null,
     };
     sums.set(key, sum);
     if (result !== "pass") {
       sum.failed += count;
+      if (isVouched) {
+        sum.vouched += count;
+        sum.lastVouchedDay ??= day;
+      }
       return;
     }
     sum.passed += count;
@@ -272,16 +288,20 @@ export const findSeenSelectors = async (
   };
   for (let day = today; day > today - SELECTOR_DAYS; day -= 1) {
     await nextTurn();
-    for (const { count, dkimResults } of store.signedRecords(number, day)) {
-      for (const result of dkimResults) add(day, count, result);
+    for (const { count, isAligned: passes, dkimResults } of store.signedRecords(number, day)) {
+      const isSigned = dkimResults.some(
+        ({ domain: signer, result }) => result === "pass" && signer !== null && isAligned(signer),
+      );
+      for (const result of dkimResults) add(day, { count, isVouched: passes && !isSigned }, result);
     }
   }
   return mostUsed([...sums.values()]);
 };
 
 const mostUsed = (sums: readonly SelectorSum[]): readonly SelectorToCheck[] => {
-  const proven = sums.filter(({ passed }) => passed > 0).sort(mostFirst("passed"));
-  const unproven = sums.filter(({ passed }) => passed === 0).sort(mostFirst("failed"));
+  const proven = sums.filter(({ passed, vouched }) => passed + vouched > 0);
+  proven.sort((a, b) => b.passed + b.vouched - a.passed - a.vouched);
+  const unproven = sums.filter(({ passed, vouched }) => passed + vouched === 0).sort(mostFirst("failed"));
   return [...proven.slice(0, SELECTORS_MAX - UNPROVEN_MAX), ...unproven.slice(0, UNPROVEN_MAX)].map(
     ({ signer, selector, ...seen }) => ({ signer, selector, origin: "reports", seen }),
   );

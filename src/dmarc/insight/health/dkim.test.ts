@@ -24,10 +24,20 @@ const named = (selector = "mail"): SelectorToCheck => ({
 const seen = (use: Partial<SelectorUse> = {}): SelectorToCheck => ({
   ...named(),
   origin: "reports",
-  seen: { passed: 100, failed: 5, lastDay: TODAY - 1, lastPassedDay: TODAY - 1, ...use },
+  seen: {
+    passed: 100,
+    failed: 5,
+    lastDay: TODAY - 1,
+    lastPassedDay: TODAY - 1,
+    vouched: 0,
+    lastVouchedDay: null,
+    ...use,
+  },
 });
 const unproven = seen({ passed: 0, failed: 10, lastPassedDay: null });
 const few = seen({ passed: 0, failed: 9, lastPassedDay: null });
+const vouched = (day: number, count = 10) =>
+  seen({ passed: 0, failed: 10, lastPassedDay: null, vouched: count, lastVouchedDay: day });
 const unused = seen({ lastDay: TODAY - 30, lastPassedDay: TODAY - 30 });
 
 const check = async (zone: Zone, selectors: readonly SelectorToCheck[] = [named()]) => {
@@ -102,6 +112,9 @@ describe("no key", () => {
     ["named by the caller", named(), "problems", "error dkim_missing"],
     ["in use", seen(), "problems", "error dkim_missing"],
     ["in use, and failing for some days", seen({ lastPassedDay: TODAY - 10 }), "problems", "error dkim_missing"],
+    ["that never passed in mail which SPF proves", vouched(TODAY - 1), "problems", "error dkim_missing"],
+    ["that never passed in mail which SPF proved", vouched(TODAY - 8), "ok", "info dkim_unpublished"],
+    ["that few messages claim which SPF proves", vouched(TODAY - 1, 9), "warnings", "warning dkim_unproven"],
     ["out of use", unused, "ok", "info dkim_unpublished"],
     ["that never passed", unproven, "warnings", "warning dkim_unproven"],
     ["that never passed in a few messages", few, "ok", "info dkim_unproven"],

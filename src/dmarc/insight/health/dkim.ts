@@ -1,5 +1,12 @@
 import { isoDay } from "../../../foundation/base/days.ts";
-import { isDkimKeyText, parseDkimKey, type DkimKey, SELECTORS_MAX, type SelectorToCheck } from "./dkim-key.ts";
+import {
+  isDkimKeyText,
+  parseDkimKey,
+  type DkimKey,
+  SELECTORS_MAX,
+  type SelectorToCheck,
+  type SelectorUse,
+} from "./dkim-key.ts";
 import { type HealthDns, SectionReport } from "./section-report.ts";
 import { flagField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { z } from "zod";
@@ -168,9 +175,14 @@ const pastText = (seen: SelectorToCheck["seen"]) => {
   return ` The reports have ${messageCount(seen.passed + seen.failed)} signed with it; ${last}.`;
 };
 
-/** Whether mail relies on the selector today: the caller named it, or mail passed with it recently. */
-const isInUse = ({ wanted: { origin, seen }, today }: DkimHost) =>
-  origin === "request" || (seen !== null && seen.lastPassedDay !== null && seen.lastDay > today - IN_USE_DAYS);
+/** Whether mail is signed with the selector today: the caller named it, mail passed with it, or mail that SPF proves claims it. */
+const isInUse = ({ wanted: { origin, seen }, today }: DkimHost) => {
+  if (origin === "request" || seen === null) return origin === "request";
+  const lastDay = seen.lastPassedDay === null ? (isVouched(seen) ? seen.lastVouchedDay : null) : seen.lastDay;
+  return lastDay !== null && lastDay > today - IN_USE_DAYS;
+};
+
+const isVouched = ({ vouched }: SelectorUse) => vouched >= UNPROVEN_MIN;
 
 const publishFix = ({ host, cname }: DkimHost) =>
   cname === null
@@ -194,7 +206,7 @@ const reportMissingKey = (report: DkimReport, at: DkimHost, other: string | null
     });
     return;
   }
-  if (seen === null || seen.lastPassedDay !== null) {
+  if (seen === null || seen.lastPassedDay !== null || isVouched(seen)) {
     const last = seen === null ? "" : `; it was last used on ${isoDay(seen.lastDay)}`;
     report.info("dkim_unpublished", `There is no DKIM key at ${host}${last}.`, { observed: other });
     return;

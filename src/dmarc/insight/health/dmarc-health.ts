@@ -132,7 +132,11 @@ const reportText = (report: DmarcReport, host: string, { text: observed, warning
       report.warning("dmarc_not_reported", message, { observed, fix });
     } else {
       const severity = STYLE.has(warning.code) ? "info" : "warning";
-      report.add(severity, "dmarc_syntax", message, { observed, fix: "Correct the text of the record." });
+      const fix =
+        warning.code === "too_many_uris"
+          ? "Name the two destinations that need the reports first, and remove the others."
+          : "Correct the text of the record.";
+      report.add(severity, "dmarc_syntax", message, { observed, fix });
     }
   }
 };

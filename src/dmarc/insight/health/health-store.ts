@@ -85,9 +85,10 @@ export class HealthStore {
       `SELECT count, body FROM dmarc_records WHERE domain = ? AND day = ? AND rank >= ? AND rank < ?
         ORDER BY rank DESC LIMIT ${RECORDS_PER_DAY_MAX}`,
     );
-    return [
-      ...largest.all(number, day, 0, RANK_STEP),
-      ...largest.all(number, day, RANK_STEP, Number.MAX_SAFE_INTEGER),
-    ].map(({ count, body }) => ({ count, dkimResults: parseRecordBody(body).dkimResults }));
+    const read = (isAligned: boolean, [from, to]: readonly [number, number]) =>
+      largest
+        .all(number, day, from, to)
+        .map(({ count, body }) => ({ count, isAligned, dkimResults: parseRecordBody(body).dkimResults }));
+    return [...read(true, [0, RANK_STEP]), ...read(false, [RANK_STEP, Number.MAX_SAFE_INTEGER])];
   }
 }

@@ -58,11 +58,11 @@ describe("an outage of the DNS", () => {
     expect(messagesOf(last, "spf")).toEqual([]);
   });
 
-  test("ends with the first response: what was mended is gone", async () => {
+  test("ends with the first response: what was fixed is gone", async () => {
     const before = await checkAt(SOUND, START_MS);
     const outage = keepLastKnown(before, await checkAt(OUTAGE, START_MS + DAY_MS));
-    const mended: Zone = { ...SOUND, "example.com": { TXT: ["v=spf1 mx -all"], MX: [[10, "mx.example.com"]] } };
-    const now = await checkAt(mended, START_MS + 2 * DAY_MS);
+    const fixed: Zone = { ...SOUND, "example.com": { TXT: ["v=spf1 mx -all"], MX: [[10, "mx.example.com"]] } };
+    const now = await checkAt(fixed, START_MS + 2 * DAY_MS);
     expect(keepLastKnown(outage, now)).toEqual(now);
   });
 });

@@ -140,7 +140,7 @@ const reportAddresses = (report: MxReport, domain: string, { checked, isAll }: C
       report.add(
         isOnly ? severity : "warning",
         "mx_host_not_public",
-        `The MX host ${exchange} has ${isOnly ? "only" : "also"} addresses that nobody outside can reach: ${hidden.join(", ")}.`,
+        `The MX host ${exchange} ${isOnly ? "has only" : "also has"} addresses that nobody outside can reach: ${hidden.join(", ")}.`,
         {
           observed: addresses.join("\n"),
           fix: `Publish public addresses of ${exchange} only. If your network sees other addresses than the internet (split DNS), look from outside.`,

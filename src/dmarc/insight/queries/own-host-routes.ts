@@ -179,7 +179,7 @@ const LIST_OWN_HOSTS = declareRoute({
   path: `${DOMAIN_PATH}/own-hosts`,
   operationId: "listDmarcOwnHosts",
   summary: "List a domain's own servers",
-  description: `One by one, those with the most failing messages first. A server counts by all of its mail in the range: one that was mended is \`passing\` when 90 % of its mail in the range is aligned, and \`last_failing_day\` says since when nothing failed. Where some of them pass and others fail, the sources \`own\` and \`own/failing\` sum up the two groups. ${CSV_DESCRIPTION}`,
+  description: `One by one, those with the most failing messages first. A server counts by all of its mail in the range: one that was fixed is \`passing\` when 90 % of its mail in the range is aligned, and \`last_failing_day\` says since when nothing failed. Where some of them pass and others fail, the sources \`own\` and \`own/failing\` sum up the two groups. ${CSV_DESCRIPTION}`,
   query: pageQuery(isHostCursor, {
     ...rangeFields,
     result: z.enum(HOST_RESULTS).optional().describe("Only servers with this result."),

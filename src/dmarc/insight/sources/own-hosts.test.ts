@@ -65,7 +65,7 @@ describe("own servers", () => {
       [sound(CHEMISTRY, 10), sound(SOUND, 100)],
     ]);
     expect(shown(0, 0)).toContainEqual(["own/failing", "misconfigured", 10, 10]);
-    // 90 of 100 are aligned: mended.
+    // 90 of 100 are aligned: passing.
     expect(shown(0, 1)).toEqual([["own", "authorized", 300, 10]]);
     expect(shown(1, 2)).toEqual([["own", "authorized", 300, 0]]);
   });

@@ -21,7 +21,7 @@ const hostOf = ({ evidence: { ip } }: KeyedSource) => ip ?? "";
 
 /**
  * The numbers of the stored sources of own servers that fail in the range, where other own servers pass; none where all pass or all
- * fail, because they are one source then. A host counts by all of its mail in the range: one that was mended passes as soon as 90 % of
+ * fail, because they are one source then. A host counts by all of its mail in the range: one that was fixed passes as soon as 90 % of
  * its mail in the range is aligned. Where trusted reports name own servers, their counts decide.
  */
 export const findFailingOwn = (keyed: readonly KeyedSource[]): ReadonlySet<number> => {

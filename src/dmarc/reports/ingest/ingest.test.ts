@@ -127,6 +127,21 @@ describe("a report", () => {
     );
   });
 
+  test("plans a health check soon after the first report, which names selectors, and leaves it alone afterwards", async () => {
+    const harness = newHarness();
+    const [domain, other] = [harness.enrol("example.com"), harness.enrol("example.net")];
+    const dueAtMs = () =>
+      harness.all("SELECT due_at_ms FROM dmarc_health ORDER BY domain").map(({ due_at_ms }) => due_at_ms);
+    const nowMs = harness.clock.nowMs();
+    for (const { number } of [domain, other])
+      harness.all(`INSERT INTO dmarc_health (domain, due_at_ms) VALUES (${number}, ${nowMs + DAY_MS})`);
+    await harness.upload(sampleReportXml({ domain: "example.com" }));
+    expect(dueAtMs()).toEqual([nowMs + 300_000, nowMs + DAY_MS]);
+    harness.all(`UPDATE dmarc_health SET due_at_ms = ${nowMs + DAY_MS}`);
+    await harness.upload(sampleReportXml({ domain: "example.com", reportId: "2" }));
+    expect(dueAtMs()).toEqual([nowMs + DAY_MS, nowMs + DAY_MS]);
+  });
+
   test("about a domain below enrolled ones counts for the nearest", async () => {
     const harness = newHarness();
     harness.enrol("example.com");

@@ -207,6 +207,9 @@ const prepareCounting = (db: Pick<Db, "sqlite">, { table, key, figures }: CountC
   };
 };
 
+/** From the first report of a domain to its next health check. */
+const FIRST_HEALTH_MS = 5 * 60_000;
+
 const DAILY_STATEMENTS = {
   reporterHolds: rows<unknown, [number, number, string, string, number]>(
     `SELECT 1 FROM dmarc_daily_reporters WHERE domain = ? AND day = ? AND reporter = ? AND author = ? AND is_trusted = 0
@@ -215,6 +218,8 @@ const DAILY_STATEMENTS = {
   isNameCountedOn: rows<unknown, [number, number, string, number]>(
     "SELECT 1 FROM dmarc_daily_names WHERE domain = ? AND day = ? AND name = ? AND is_trusted = ?",
   ),
+  planHealth: `UPDATE dmarc_health SET due_at_ms = ?1 WHERE domain = ?2 AND due_at_ms > ?1
+    AND (SELECT last_report_at_ms FROM dmarc_domains WHERE number = ?2) IS NULL`,
   noteReport:
     "UPDATE dmarc_domains SET last_report_at_ms = max(coalesce(last_report_at_ms, 0), ?), is_unreviewed = max(is_unreviewed, ?) WHERE number = ?",
 };
@@ -286,8 +291,12 @@ export class DailyCountStore {
     return this.#sql.isNameCountedOn.get(domain, day, key, voucher) !== null;
   }
 
-  /** Notes that a report arrived. With `isNews` the alert rules are evaluated for the domain again. */
+  /**
+   * Notes that a report arrived. With `isNews` the alert rules are evaluated for the domain again. The first one names selectors, so the
+   * health of the domain is checked soon, when the other reports of an import are stored.
+   */
   noteReport(_tx: Tx, domain: number, receivedAtMs: number, isNews: boolean): void {
+    this.#sql.planHealth.run(receivedAtMs + FIRST_HEALTH_MS, domain);
     this.#sql.noteReport.run(receivedAtMs, isNews ? 1 : 0, domain);
   }
 }

@@ -68,7 +68,11 @@ describe("inspect report", () => {
     const { json } = await run(["inspect", "report", `${FIXTURES}/values/no-usable-rows.xml`]);
     expect(json).toMatchObject({
       ...{ outcome: "empty", reason: "no_usable_rows" },
-      report: { rows: 0, messages: 0, skipped_rows: expect.arrayContaining([{ reason: expect.any(String), rows: expect.any(Number) }]) },
+      report: {
+        rows: 0,
+        messages: 0,
+        skipped_rows: expect.arrayContaining([{ reason: expect.any(String), rows: expect.any(Number) }]),
+      },
     });
   });
 

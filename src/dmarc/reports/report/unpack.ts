@@ -299,7 +299,7 @@ const withoutTail = (bytes: Uint8Array): Buffer | null => {
   const end = at + END_RECORD_BYTES + buffer.readUInt16LE(at + END_RECORD_BYTES - 2);
   if (end <= buffer.byteLength) return buffer.subarray(0, end);
   // The comment is truncated: the archive is complete without it.
-  const mended = Buffer.from(buffer.subarray(0, at + END_RECORD_BYTES));
-  mended.writeUInt16LE(0, at + END_RECORD_BYTES - 2);
-  return mended;
+  const repaired = Buffer.from(buffer.subarray(0, at + END_RECORD_BYTES));
+  repaired.writeUInt16LE(0, at + END_RECORD_BYTES - 2);
+  return repaired;
 };
