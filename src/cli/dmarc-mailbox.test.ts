@@ -18,7 +18,7 @@ test("`dmarc imap-check` looks at the folder and changes nothing", async () => {
   const { stub, run, settings } = await setUp();
   stub.deliver(text(sampleReportMail({ reportId: "1" })));
   const { status, out } = await run(["dmarc", "imap-check"], { settings });
-  expect([status, out]).toEqual([0, expect.stringContaining("The folder has 1 messages, 1 of them not fetched yet.")]);
+  expect([status, out]).toEqual([0, expect.stringContaining("The folder has 1 message, 1 of them not fetched yet.")]);
   expect(out).not.toContain("secret");
   expect(stub.commands.join()).toContain("EXAMINE");
   expect(stub.commands.join()).not.toMatch(/SELECT|STORE|FETCH|CREATE/);
