@@ -3,7 +3,7 @@
  * state is known, then about targets on blocklists of every behaviour, then DMARC with reporters that really exist.
  * `--only PATTERN` keeps the rows whose theme, address or true state matches (the themes of the others are
  * "blocklists", "trust", "dmarc", "fleet", "imap", "outage", "package", "proxies", "standby" and "webhooks"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
- * waits for Ctrl-C. `--binary PATH` tries another one.
+ * waits for Ctrl-C. `--binary PATH` tries another one; POSTWARDEN_WORKERS in the environment, with or without threads.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -30,6 +30,7 @@ import { runImap } from "./lab/imap.ts";
 import { startExim, startOpensmtpd, startPostgrey, startSinks } from "./lab/mail-servers.ts";
 import { claimsText, runOutage } from "./lab/outage.ts";
 import { runPackage } from "./lab/package.ts";
+import { THREADS } from "./harness/binary.ts";
 import { ensurePackages } from "./lab/packages.ts";
 import { startPostfix } from "./lab/postfix.ts";
 import { type Supervisor, createSupervisor, processesOf } from "./lab/processes.ts";
@@ -48,6 +49,7 @@ const EXIT_INTERRUPTED = 130;
 
 /** Short waits, because the servers are near: the slowest row ends within a few retries. */
 const ENVIRONMENT = {
+  ...THREADS,
   POSTWARDEN_DNS_SERVERS: `${DNS.ip}:${DNS.port}`,
   POSTWARDEN_SMTP_PORT: String(SMTP_PORT),
   POSTWARDEN_PROBE_ALLOW_NETWORKS: LAB_NETWORKS,

@@ -135,7 +135,7 @@ const startLone = async (stage: Stage, settings: Settings) => {
   const server = createServer({ log, clock: systemClock, clients, applicationOf });
   const ask: Ask = async (path, request) => server.handle(new Request(`http://127.0.0.1${path}`, request));
   const stop = async (): Promise<void> => {
-    await Promise.all([service.engine.smtp.pool.drain(), service.bulk.jobs.stop()]);
+    await Promise.all([service.engine.drain(), service.bulk.jobs.stop()]);
     platform.close();
     db.close();
   };

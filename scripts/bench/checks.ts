@@ -3,6 +3,7 @@ import { createLog } from "../../src/foundation/base/log.ts";
 import { systemRandom } from "../../src/foundation/base/secrets.ts";
 import { createDirectConnector } from "../../src/foundation/net/connector.ts";
 import { Service } from "../../src/service/compose.ts";
+import { createMailThreads } from "../../src/service/mail-thread.ts";
 import { systemPlatform } from "../../src/service/platform.ts";
 import { createZoneResolver } from "../../src/testing/dns-zone.ts";
 import { startSmtpStub } from "../../src/testing/smtp-stub.ts";
@@ -68,6 +69,8 @@ const bareDialogues = async (port: number, count: number, atOnce: number): Promi
   }
 };
 
+/** What threads run. */
+const MAIN = new URL("../../src/main.ts", import.meta.url).pathname;
 const ROUNDS = 5;
 const CHECKS = 3_000;
 const AT_ONCE = 100;
@@ -91,26 +94,35 @@ const zone = (): string[] => [
   ...Array.from({ length: SHARED_DOMAINS }, (_, n) => mailDomain(`shared${n}.test`, "127.0.0.1")).flat(),
 ];
 
+interface Setup {
+  readonly dnsServers: string;
+  readonly smtpPort: number;
+  readonly rcptMax: number;
+  readonly workers: 0 | 1;
+}
+
 /** A service on a database in a file, without HTTP, and a caller with credits enough. */
-const startService = async (stage: Stage, dnsServers: string, smtpPort: number, rcptMax: number) => {
+const startService = async (stage: Stage, { dnsServers, smtpPort, rcptMax, workers }: Setup) => {
   const config = configOf({
     POSTWARDEN_DNS_SERVERS: dnsServers,
     POSTWARDEN_SMTP_PORT: String(smtpPort),
     POSTWARDEN_MAX_CONNECTIONS_PER_HOST: String(AT_ONCE),
     POSTWARDEN_MAX_RCPT_PER_CONNECTION: String(rcptMax),
   });
-  const db = openData(await newDataDir(stage, `checks-${rcptMax}`));
+  const db = openData(await newDataDir(stage, `checks-${rcptMax}-${workers}`));
   const platform = systemPlatform(config);
   const log = createLog("warn", systemClock, (line) => console.error(line));
-  const service = new Service({ config, db, log, platform, baseUrl: "http://127.0.0.1" });
+  const startThread = workers === 0 ? null : createMailThreads(config, MAIN);
+  const service = new Service({ config, db, log, platform, baseUrl: "http://127.0.0.1", startThread });
   service.accounts.accounts.create("bench", "scale");
   service.accounts.accounts.grantCredits("bench", 1_000_000, "bench");
   const key = service.accounts.keys.create({ account: "bench", mode: "live" });
   const caller = key.ok ? service.accounts.authenticate(`Bearer ${key.value.key}`) : undefined;
   if (caller === undefined || caller === "disabled") throw new Error("the account could not be prepared");
   const stop = async (): Promise<void> => {
-    await service.engine.smtp.pool.drain();
+    await service.engine.drain();
     await service.verification.runner.stop();
+    service.engine.close();
     platform.close();
     db.close();
   };
@@ -137,39 +149,67 @@ const timed = async (count: number, work: () => Promise<void>): Promise<Round> =
   return { perSecond: count / ((performance.now() - startedMs) / 1000), ...used(count) };
 };
 
+/** The ways in which checks are measured: with a connection each or shared, with the mail servers in one thread or two. */
+const WAYS = [
+  {
+    what: "a connection each",
+    rcptMax: RCPT_OF_ONE_CHECK,
+    addressOf: loneAddress,
+    limits: { total: 330, eventLoop: 150 },
+  },
+  {
+    what: "connections shared",
+    rcptMax: RCPT_SHARED,
+    addressOf: sharedAddress,
+    limits: { total: 180, eventLoop: 100 },
+  },
+].flatMap((way) => ([1, 0] as const).map((workers) => ({ ...way, workers })));
+
 /** Whole checks (DNS, SMTP, verdict, database) against smtp-sink, and bare sessions with it, in turns. */
 export const measureChecks = async (stage: Stage): Promise<Mark[]> => {
-  const port = await startSink(stage, "checks-sink");
-  const names = await startNames(stage, "checks-names", zone());
-  const alone = await startService(stage, names.setting, port, RCPT_OF_ONE_CHECK);
-  const sharing = await startService(stage, names.setting, port, RCPT_SHARED);
+  const smtpPort = await startSink(stage, "checks-sink");
+  const { setting: dnsServers } = await startNames(stage, "checks-names", zone());
   const bare: Round[] = [];
-  const lone: Round[] = [];
-  const shared: Round[] = [];
+  const ways = await Promise.all(
+    WAYS.map(async (way) => ({
+      ...way,
+      service: await startService(stage, { dnsServers, smtpPort, ...way }),
+      rounds: [] as Round[],
+    })),
+  );
   try {
-    const from = (round: number) => (round < 0 ? 0 : WARM_UP + round * CHECKS);
     for (let round = -1; round < ROUNDS; round++) {
       const count = round < 0 ? WARM_UP : CHECKS;
-      const check = (service: typeof alone, addressOf: (n: number) => string) =>
-        timed(count, () => inTurns(Array(count).keys(), AT_ONCE, (n) => service.check(addressOf(from(round) + n))));
-      bare.push(await timed(count, () => bareDialogues(port, count, AT_ONCE)));
-      lone.push(await check(alone, loneAddress));
-      shared.push(await check(sharing, sharedAddress));
+      const from = round < 0 ? 0 : WARM_UP + round * CHECKS;
+      bare.push(await timed(count, () => bareDialogues(smtpPort, count, AT_ONCE)));
+      for (const { service, addressOf, rounds } of ways) {
+        const check = (n: number) => service.check(addressOf(from + n));
+        rounds.push(await timed(count, () => inTurns(Array(count).keys(), AT_ONCE, check)));
+      }
     }
   } finally {
-    await alone.stop();
-    await sharing.stop();
+    for (const { service } of ways) await service.stop();
   }
   // The first round warmed up.
-  const [bareRounds, loneRounds, sharedRounds] = [bare.slice(1), lone.slice(1), shared.slice(1)];
-  const wrong = alone.wrong() + sharing.wrong();
+  const bareRounds = bare.slice(1);
   return [
     ...marksOf("bare Bun.connect sessions", bareRounds),
-    ...marksOf("checks, a connection each", loneRounds, { total: 330, eventLoop: 150 }),
-    shareOf("checks, a connection each", loneRounds, bareRounds),
-    ...marksOf("checks, connections shared", sharedRounds, { total: 180, eventLoop: 100 }),
-    shareOf("checks, connections shared", sharedRounds, bareRounds),
-    { group: GROUP, what: "checks that ended otherwise", value: wrong, unit: "", limit: { most: 0 } },
+    ...ways.flatMap(({ what, workers, limits, rounds }) => {
+      const name = `checks, ${what}${workers === 0 ? ", one thread" : ""}`;
+      const { total, eventLoop } = limits;
+      const measured = rounds.slice(1);
+      return [
+        ...marksOf(name, measured, workers === 0 ? { total } : { total, eventLoop }),
+        shareOf(name, measured, bareRounds),
+      ];
+    }),
+    {
+      group: GROUP,
+      what: "checks that ended otherwise",
+      value: ways.reduce((sum, { service }) => sum + service.wrong(), 0),
+      unit: "",
+      limit: { most: 0 },
+    },
   ];
 };
 

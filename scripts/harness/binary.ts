@@ -6,6 +6,11 @@ export const BINARY = resolve(new URL("../..", import.meta.url).pathname, "dist/
 
 export type Environment = Readonly<Record<string, string>>;
 
+const WORKERS = "POSTWARDEN_WORKERS";
+
+/** With POSTWARDEN_WORKERS in the environment, runs try the binary with or without threads for mail servers. */
+export const THREADS: Environment = process.env[WORKERS] === undefined ? {} : { [WORKERS]: process.env[WORKERS] };
+
 /** Polls until `isSo`, at most `msMax` milliseconds; whether it became so. */
 export const eventually = async (isSo: () => boolean | Promise<boolean>, msMax: number): Promise<boolean> => {
   const endsAtMs = performance.now() + msMax;
@@ -66,7 +71,7 @@ const collect = (stream: ReadableStream<Uint8Array>) => {
 /** Starts `serve` without waiting for anything. */
 export const spawnServer = (env: Environment, { cwd = process.cwd(), binary = BINARY }: Place = {}) => {
   const child = Bun.spawn([binary, "serve"], {
-    ...{ env: { ...env }, cwd, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
+    ...{ env: { ...THREADS, ...env }, cwd, stdin: "ignore", stdout: "pipe", stderr: "pipe" },
   });
   const [printed, log] = [collect(child.stdout), collect(child.stderr)];
   /** The exit status, once everything that was printed has been read. */

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { AccountsSlice } from "../../src/accounts/open.ts";
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { type Settings, environment, openData, untilHealthy, untilReady } from "../bench/stage.ts";
-import { peakMbOf } from "../harness/binary.ts";
+import { peakMbOf, THREADS } from "../harness/binary.ts";
 import { freePort } from "../harness/world.ts";
 import type { MemoryGroup } from "./cgroup.ts";
 import { type ServerAddresses, prefer } from "./children.ts";
@@ -94,7 +94,7 @@ export const startService = async ({ binary, dataDir, ...deps }: ServiceDeps): P
   const port = freePort();
   const reportPort = freePort();
   const url = `http://127.0.0.1:${port}`;
-  const settings = { ...settingsFor(deps.servers, reportPort), ...deps.settings };
+  const settings = { ...THREADS, ...settingsFor(deps.servers, reportPort), ...deps.settings };
   const env = environment({ ...settings, POSTWARDEN_DATA_DIR: dataDir, POSTWARDEN_PORT: String(port) });
   const child = Bun.spawn(deps.group.enter([binary, "serve"]), {
     ...{ cwd: dataDir, env, detached: true },

@@ -7,9 +7,7 @@ import type { CreditHolds } from "../accounts/billing/store.ts";
 import { NO_MAIL_PROBLEM, type RecipientDomains, recipientsProblem } from "../foundation/mail/recipients.ts";
 import type { Mailing } from "../notifications/mail/mail-batcher.ts";
 import type { WebhookUrls } from "../notifications/webhooks/url-store.ts";
-import type { Attempts } from "../verify/attempts.ts";
-import type { VerificationEngine } from "../verify/engine.ts";
-import type { Outages } from "../verify/smtp/outages.ts";
+import type { ServiceEngine } from "../verify/open.ts";
 import { BulkIntake } from "./arrival/intake.ts";
 import { JobQueries } from "./job-queries.ts";
 import { ListComparisons, type ListComparisonsDeps } from "./comparisons.ts";
@@ -32,9 +30,7 @@ export interface BulkSettings {
 
 export interface BulkRunDeps {
   readonly credits: ByMode<CreditHolds>;
-  readonly engines: ByMode<VerificationEngine>;
-  readonly attempts: ByMode<Attempts>;
-  readonly outages: Outages;
+  readonly engine: ServiceEngine;
   /** The single checks of the same process; null on the command line. */
   readonly checks: { running(): number; attemptMs(): number } | null;
 }
@@ -63,8 +59,9 @@ export class BulkRun {
   constructor(
     runtime: Runtime,
     { connectionsMax }: Pick<BulkSettings, "connectionsMax">,
-    { credits, engines, attempts, outages, checks }: BulkRunDeps,
+    { credits, engine, checks }: BulkRunDeps,
   ) {
+    const { engines, attempts, smtp } = engine;
     const [jobs, lists] = [new JobStore(runtime.db), new ListStore(runtime.db)];
     const writer = new JobWriter(runtime, { jobs, lists, credits });
     const dueNowMs = steadyTime(runtime.clock);
@@ -77,7 +74,7 @@ export class BulkRun {
       jobs,
       lists,
       writer,
-      outages,
+      outages: smtp.outages,
       dueNowMs,
       attempt: createAttempt(runtime, { engines, attempts, lists, dueNowMs, isShared: checks !== null }),
       windowMax: Math.min(WINDOW_MAX, connectionsMax * WINDOW_PER_CONNECTION),
@@ -85,8 +82,9 @@ export class BulkRun {
       load: {
         runningChecks: () => checks?.running() ?? 0,
         checkMs: () => checks?.attemptMs() ?? 0,
-        lastShortageMs: () => outages.lastShortageMs(),
+        lastShortageMs: () => smtp.outages.lastShortageMs(),
         processorMs,
+        loopDelay: () => engine.loopDelay(),
       },
     });
   }
@@ -109,7 +107,7 @@ export class BulkSlice {
   readonly mails: ReturnType<typeof createListMails> | null;
 
   constructor(runtime: Runtime, settings: BulkSettings, deps: BulkDeps) {
-    const { engines, credits, urls, idempotency, mailing } = deps;
+    const { credits, urls, idempotency, mailing } = deps;
     this.run = new BulkRun(runtime, settings, deps);
     const { jobs, lists, rows, writer, runner, intake } = this.run;
     this.jobs = new BulkJobs(runtime, {
@@ -118,7 +116,7 @@ export class BulkSlice {
       writer,
       runner,
       intake,
-      engines,
+      engines: deps.engine.engines,
       credits,
       urls,
       idempotency,

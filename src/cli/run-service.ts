@@ -1,11 +1,12 @@
 import { SQLiteError } from "bun:sqlite";
 import { systemClock } from "../foundation/base/clock.ts";
-import { type Log, type RecentProblems, RepeatedError } from "../foundation/base/log.ts";
+import { type Log, logUnhandled, type RecentProblems } from "../foundation/base/log.ts";
 import { waitFor } from "../foundation/base/wait.ts";
 import { examineServer } from "../service/examination.ts";
 import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import { openReceiver } from "../dmarc/reports/open.ts";
 import { createApplications } from "../service/applications.ts";
+import { createMailThreads } from "../service/mail-thread.ts";
 import { Service, type ServiceOptions } from "../service/compose.ts";
 import {
   baseUrlOf,
@@ -89,9 +90,8 @@ const stopService = async (
   service.metrics.stop();
   const closed = http.stop();
   await reports?.close();
-  service.engine.smtp.outages.stop();
+  const drained = service.engine.drain();
   service.backups?.stop();
-  const drained = service.engine.smtp.pool.drain();
   await Promise.all([
     service.verification.runner.stop(),
     service.bulk.jobs.stop(),
@@ -101,6 +101,7 @@ const stopService = async (
     service.dmarc.stop(),
   ]);
   await waitFor(systemClock, Promise.all([closed, drained]), { timeoutMs: DRAIN_MS_MAX });
+  service.engine.close();
   await service.usage.rateLimited.stop();
   service.activity.write();
   // A client that is still uploading a refused body would delay a graceful close indefinitely.
@@ -125,7 +126,8 @@ const serveUntilSignal = async ({ db, http, removeShownKeys }: OpenedServer, opt
   const logo = await openLogo(config);
   const composed = { config, db, log, platform, freshResolver, baseUrl, logo, commands: options.allCommands };
   const examine: ServiceOptions["examine"] = (testedLists) => examineServer(config, db.path, testedLists);
-  const serviceOptions = { ...composed, examine, problems: () => options.problems.list() };
+  const startThread = config.workers === 0 ? null : createMailThreads(config);
+  const serviceOptions = { ...composed, examine, startThread, problems: () => options.problems.list() };
   const service = new Service(serviceOptions);
   await service.bulk.jobs.recover();
   const url = baseUrlOf(config, http.port);
@@ -167,17 +169,10 @@ const serveUntilSignal = async ({ db, http, removeShownKeys }: OpenedServer, opt
   log.info("stopped");
 };
 
-/** Logs errors that no code handles. The service goes on: each concerns one piece of work, and what is stored is consistent. */
-const logUnhandled = (log: Log): void => {
-  const unhandled = new RepeatedError("internal error that nothing handled", { log, clock: systemClock });
-  for (const event of ["uncaughtException", "unhandledRejection"] as const)
-    process.on(event, (error: unknown) => unhandled.log({ event, error }));
-};
-
 /** Runs the service on the database that was opened, until a signal stops it. */
 export const runService = async (opened: OpenedServer, options: ServedOptions): Promise<void> => {
   const { path, config, log } = options;
-  logUnhandled(log);
+  logUnhandled(log, systemClock);
   try {
     await serveUntilSignal(opened, options);
   } catch (error) {

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { nextTurn, systemClock } from "../foundation/base/clock.ts";
 import { createLog, RecentProblems } from "../foundation/base/log.ts";
-import { type Environment, HOST_SETTING, PORT_SETTING } from "../service/config.ts";
+import { type Environment, HOST_SETTING, PORT_SETTING, WORKERS_SETTING } from "../service/config.ts";
 import { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { createServer } from "../service/server.ts";
 import { COMMIT, VERSION } from "../service/version.ts";
@@ -112,14 +112,19 @@ const SERVE = command({
   options: {
     host: option("<address>", `address to listen on, overrides ${HOST_SETTING}`),
     port: option("<port>", `port to listen on, overrides ${PORT_SETTING}`),
+    workers: option(
+      "<number>",
+      `1 or 0: with or without threads beside that of requests, overrides ${WORKERS_SETTING}`,
+    ),
   },
-  run({ io, isJson, readEnvironment, wholeProgram }, { host, port }) {
+  run({ io, isJson, readEnvironment, wholeProgram }, { host, port, workers }) {
     if (port !== undefined && !(/^\d{1,5}$/.test(port) && Number(port) <= PORT_MAX))
       throw new UsageError(`--port: "${port}" is not a port from 0 to ${PORT_MAX}.`, "port");
     const withOptions = (environment: Environment): Environment => ({
       ...environment,
       ...(host === undefined ? {} : { [HOST_SETTING]: host }),
       ...(port === undefined ? {} : { [PORT_SETTING]: port }),
+      ...(workers === undefined ? {} : { [WORKERS_SETTING]: workers }),
     });
     const environment = withOptions(io.environment);
     return serve(

@@ -53,7 +53,7 @@ export const inService = (things: string): Surroundings<CommandService, ReturnTy
           audit.perform({ action: { ...done, accountId }, work: change, isRecordedUnchanged });
         await work({ service, config, db, caller, perform });
       } finally {
-        service.engine.smtp.outages.stop();
+        service.engine.close();
         await service.dmarc.stop();
         freshResolver.close();
         platform.close();

@@ -3,7 +3,7 @@ import { rmSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { systemClock } from "../foundation/base/clock.ts";
 import type { Log } from "../foundation/base/log.ts";
-import { type ByMode, type Random, sha256 } from "../foundation/base/secrets.ts";
+import { type Random, sha256 } from "../foundation/base/secrets.ts";
 import { HEADER_CHOICES, type HeaderChoice } from "../bulk/reading/columns-address.ts";
 import { readRows, describeFormat } from "../bulk/reading/csv.ts";
 import { type EncodingName, ENCODINGS, fileSource } from "../bulk/reading/csv-records.ts";
@@ -17,7 +17,6 @@ import { type BulkRunDeps, BulkRun } from "../bulk/open.ts";
 import type { Config } from "../service/config.ts";
 import { takeServerLock } from "../foundation/db/database-files.ts";
 import type { Db } from "../foundation/db/open.ts";
-import type { VerificationEngine } from "../verify/engine.ts";
 import { CommandFailed, type Io, print, UsageError } from "./io.ts";
 import { checkPaths, type PathOptions, type Paths } from "./verify-file-paths.ts";
 import { counted, showProgress } from "./progress.ts";
@@ -35,9 +34,7 @@ export interface FileOptions extends PathOptions {
 export interface ListRun {
   readonly io: Io;
   readonly config: Config;
-  readonly engines: ByMode<VerificationEngine>;
-  readonly attempts: BulkRunDeps["attempts"];
-  readonly outages: BulkRunDeps["outages"];
+  readonly engine: BulkRunDeps["engine"];
   readonly log: Log;
   readonly random: Random;
 }
@@ -171,10 +168,7 @@ export const layoutOf = (options: FileOptions): ListFileOptions["layout"] => {
 };
 
 /** `verify --file LIST --out RESULTS`: verifies a list with the job runner of the service, resumable, without credits. */
-export const verifyFile = async (
-  options: FileOptions,
-  { io, config, engines, attempts, outages, log, random }: ListRun,
-): Promise<void> => {
+export const verifyFile = async (options: FileOptions, { io, config, engine, log, random }: ListRun): Promise<void> => {
   const requested = layoutOf(options);
   const paths = checkPaths(options);
   const unlock = lockState(paths);
@@ -184,7 +178,7 @@ export const verifyFile = async (
     rmSync(sheetPath, { force: true });
     await using list = await openListFile(paths.list, { layout: requested, sheetPath });
     const name = sha256(JSON.stringify([await hashOf(fileSource(paths.list)), requested]));
-    await verifyList({ ...list, name }, { paths, options, io, config, engines, attempts, outages, log, random });
+    await verifyList({ ...list, name }, { paths, options, io, config, engine, log, random });
   } finally {
     unlock();
   }
@@ -197,12 +191,12 @@ interface VerifyListOptions extends ListRun {
 
 const verifyList = async (
   list: Entry,
-  { paths, options, io, config, engines, attempts, outages, log, random }: VerifyListOptions,
+  { paths, options, io, config, engine, log, random }: VerifyListOptions,
 ): Promise<void> => {
   const db = openState(paths.state);
   const { credits } = new AccountsSlice({ db, clock: systemClock });
   const runtime = { db, clock: systemClock, log, random };
-  const bulk = new BulkRun(runtime, config, { engines, attempts, outages, credits, checks: null });
+  const bulk = new BulkRun(runtime, config, { engine, credits, checks: null });
   const earlier = findEarlier(bulk, list.name, paths);
   if (earlier !== null) io.err(`Resuming from ${paths.state}.`);
   io.err(describeFormat(list.reading));

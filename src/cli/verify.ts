@@ -120,13 +120,11 @@ const withEngine = async (
   const suppressions = findSuppressions(config, io);
   const log = createLog("warn", systemClock, io.err);
   const matchSuppression = suppressions?.match ?? null;
-  const { engines, attempts, smtp } = new EngineSlice(platform, config, { matchSuppression, log, fresh });
-  const { pool, outages } = smtp;
+  const engine = new EngineSlice(platform, config, { matchSuppression, log, fresh });
   try {
-    await work({ config, engines, attempts, outages, log, random: platform.random });
+    await work({ config, engine, log, random: platform.random });
   } finally {
-    outages.stop();
-    await waitFor(systemClock, pool.drain(), { timeoutMs: DRAIN_MS_MAX });
+    await waitFor(systemClock, engine.drain(), { timeoutMs: DRAIN_MS_MAX });
     suppressions?.close();
     platform.close();
     fresh.close();
@@ -158,7 +156,7 @@ const VERIFY = command({
     return withEngine(io, options, async (run) => {
       const width = given.length === 0 ? null : Math.max(...given.map((email) => email.trim().length));
       if (options.file === undefined)
-        await verifyAddresses(run.engines.live, addressesOf(given, io), { io, options, width });
+        await verifyAddresses(run.engine.engines.live, addressesOf(given, io), { io, options, width });
       else await withStreams(options, io, (paths, streams) => verifyFile(paths, { ...run, io: streams }));
     });
   },

@@ -4,6 +4,7 @@ import { workerData } from "node:worker_threads";
 const TASKS: Readonly<Record<string, () => Promise<unknown>>> = {
   backup: async () => (await import("../foundation/db/backup-worker.ts")).runBackupWorker(),
   "personal data": async () => (await import("../service/erase/personal-data.ts")).runPersonalDataWorker(workerData),
+  "mail servers": async () => (await import("../service/mail-thread.ts")).runMailThread(workerData),
   "report reading": async () => (await import("../dmarc/reports/report/reading-thread.ts")).runReadingThread(),
 };
 

@@ -24,7 +24,10 @@ import type { Platform } from "../foundation/net/platform.ts";
 import { NotificationsSlice } from "../notifications/open.ts";
 import { VerificationExpiry } from "../verify/checks.ts";
 import { VerificationExpiryStore } from "../verify/store.ts";
-import { EngineSlice, VerifySlice } from "../verify/open.ts";
+import { EngineSlice, type ServiceEngine, VerifySlice } from "../verify/open.ts";
+import type { StartThread } from "../verify/thread/engine-thread.ts";
+import type { SmtpDeps } from "../verify/smtp/open.ts";
+import { ThreadedEngine, type ThreadedEngineDeps } from "../verify/thread/open.ts";
 import { mailHostOf, type Config } from "./config.ts";
 import { PersonalData } from "./erase/personal-data.ts";
 import { HourlyActivity } from "./hourly-activity.ts";
@@ -56,6 +59,8 @@ export interface ServiceOptions {
   readonly commands?: () => Promise<CommandDoc>;
   /** The program that threads run; by default the running one. */
   readonly program?: string;
+  /** Starts threads that verify addresses with live keys; by default that is done in this one. */
+  readonly startThread?: StartThread | null;
   /** By default those for production. */
   readonly passwordCosts?: PasswordCosts;
 }
@@ -68,7 +73,7 @@ export class Service {
   readonly accounts: AccountsSlice;
   readonly usage: UsageSlice;
   readonly suppressions: Suppressions;
-  readonly engine: EngineSlice;
+  readonly engine: ServiceEngine;
   readonly verification: VerifySlice;
   readonly notifications: NotificationsSlice;
   readonly blocklist: BlocklistSlice;
@@ -117,14 +122,11 @@ export class Service {
       ...{ platform, freshResolver: fresh, outbound, mailHost: mailHostOf(config), publicUrl: options.baseUrl },
       ...{ accountOf: (name) => accountOfMailbox(accounts, name), program },
     });
-    this.engine = new EngineSlice(platform, config, {
-      ...{ log, fresh, matchSuppression: this.suppressions.match },
-      watchSessions: (open) => network.watchSessions(open),
-    });
+    this.engine = openEngine(options, { platform, fresh, network, suppressions: this.suppressions });
     const { engines, attempts, smtp } = this.engine;
     this.verification = new VerifySlice(runtime, { engines, attempts, credits });
     this.bulk = new BulkSlice(runtime, config, {
-      ...{ credits, engines, attempts, outages: smtp.outages, checks: this.verification.runner },
+      ...{ credits, engine: this.engine, checks: this.verification.runner },
       ...{ urls: outbound.urls, mailing: outbound.mailing, idempotency: this.verification.idempotency },
     });
     this.backups = openBackups(runtime, config);
@@ -155,6 +157,27 @@ export class Service {
     return db.commit((tx) => correctPlannedTimes(db, tx, clock.nowMs()));
   }
 }
+
+interface EngineSurroundings {
+  /** With an observed resolver. */
+  readonly platform: Platform;
+  readonly fresh: DnsResolver;
+  readonly network: Metrics["network"];
+  readonly suppressions: Suppressions;
+}
+
+/** The engine in a thread of its own where threads can be started, else in this one. */
+const openEngine = (
+  { config, log, startThread: start = null }: ServiceOptions,
+  { platform, fresh, network, suppressions: { match: matchSuppression } }: EngineSurroundings,
+): ServiceEngine => {
+  if (start === null) {
+    const watchSessions: SmtpDeps["watchSessions"] = (open) => network.watchSessions(open);
+    return new EngineSlice(platform, config, { log, fresh, matchSuppression, watchSessions });
+  }
+  const noteNetwork: ThreadedEngineDeps["noteNetwork"] = (tally) => network.add(tally);
+  return new ThreadedEngine(platform, config, { log, start, matchSuppression, noteNetwork });
+};
 
 const openMachine = (runtime: Runtime, doctor: Doctor): MachineAcknowledgements =>
   new MachineAcknowledgements(runtime, { store: new MachineAcknowledgementStore(runtime.db), doctor });

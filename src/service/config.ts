@@ -7,6 +7,7 @@ import { PREFIX, settings, type Shown } from "./settings.ts";
 export const DATA_DIR_SETTING = `${PREFIX}DATA_DIR`;
 export const HOST_SETTING = `${PREFIX}HOST`;
 export const PORT_SETTING = `${PREFIX}PORT`;
+export const WORKERS_SETTING = `${PREFIX}WORKERS`;
 export const USE_PROXY_ENV_SETTING = `${PREFIX}USE_PROXY_ENV`;
 
 type SettingKey = keyof typeof settings;

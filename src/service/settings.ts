@@ -360,7 +360,7 @@ export const settings = {
   ),
   workers: setting(
     "WORKERS",
-    "Threads beside the one that serves requests: one reads DMARC reports. `0`: one thread does everything.",
+    "`1`: mail servers, and the reading of DMARC reports, have a [thread](capacity.md#a-second-core) beside that of requests. `0`: one thread does everything.",
     wholeNumber(0, 1).default(() => (availableParallelism() > 1 ? 1 : 0)),
     "`1`; `0` on a machine with one core",
   ),

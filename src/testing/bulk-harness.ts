@@ -112,6 +112,7 @@ export class BulkHarness {
           checkMs: () => 0,
           processorMs: () => 0,
           lastShortageMs: () => Number.NEGATIVE_INFINITY,
+          loopDelay: () => null,
         },
       },
     );

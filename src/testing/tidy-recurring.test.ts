@@ -19,6 +19,8 @@ const REASONS: Readonly<Record<string, string>> = {
   "foundation/net/smtp-receiver-replies.ts": "the deadlines of sessions",
   "verify/smtp/outages.ts": "a probe that cannot throw: every outcome is a value",
   "verify/smtp/pool.ts": "closes idle connections",
+  "verify/thread/engine-server.ts": "counts in memory, and tells it; the next order begins anew",
+  "verify/thread/engine-thread.ts": "starts a thread again; it looks at times only",
   "verify/runner.ts": "a write that is repeated until the database takes it",
 };
 

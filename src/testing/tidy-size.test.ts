@@ -9,18 +9,18 @@ import { parseSync } from "oxc-parser";
 const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 24_817,
   blocklist: 61_245,
-  bulk: 53_401,
+  bulk: 53_425,
   cli: 50_300,
   dashboard: 162_176,
   dmarc: 221_936,
   doctor: 12_916,
-  foundation: 95_624,
+  foundation: 95_791,
   "main.ts": 133,
   notifications: 29_397,
-  service: 39_888,
-  verify: 54_199,
+  service: 40_547,
+  verify: 58_383,
 };
-const FILES_MAX = 692;
+const FILES_MAX = 699;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

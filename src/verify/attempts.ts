@@ -15,6 +15,8 @@ export interface AttemptOrder {
   readonly before: Uint8Array | null;
   readonly onBehalfOf: OnBehalfOf;
   readonly duringOutage: OutagePolicy;
+  /** The match in the operator's suppression list, where it was looked for already. */
+  readonly toxic?: Evidence["toxic"];
 }
 
 /** What an attempt leaves to be stored, and what a list needs to know of it. */
@@ -52,8 +54,7 @@ export class OwnAttempts implements Attempts {
   constructor(private readonly engine: VerificationEngine) {}
 
   async make(order: AttemptOrder): Promise<MadeAttempt> {
-    const { onBehalfOf, duringOutage } = order;
-    const attempted = await this.engine.verify(this.#before(order), { onBehalfOf, duringOutage });
+    const attempted = await this.engine.verify(this.#before(order), order);
     return attempted.kind === "repeat" ? attempted : this.#madeOf(attempted);
   }
 

@@ -50,6 +50,8 @@ export interface VerifyOptions<P extends OutagePolicy = OutagePolicy> {
   readonly onBehalfOf?: OnBehalfOf;
   /** Default: `conclude`. */
   readonly duringOutage?: P;
+  /** Default: the platform matches its suppression list. */
+  readonly toxic?: Evidence["toxic"];
 }
 
 /** What an attempt came to: a result, or a retry, which is part of the evidence already. */
@@ -104,7 +106,7 @@ export class VerificationEngine {
     const address = parsed.value;
 
     // The operator's suppression list.
-    const toxic = matchSuppression === null ? null : { entry: matchSuppression(address.normalized) };
+    const toxic = options.toxic ?? (matchSuppression && { entry: matchSuppression(address.normalized) });
 
     // The domain: MX records, their addresses, and which of these may be connected to.
     const domain = latestDomain(await lookUpDomain(address, onBehalfOf), before.domain);

@@ -17,7 +17,7 @@ import { History } from "./history.ts";
 import { HistoryStore } from "./history-store.ts";
 import { HostProber } from "./host-probe.ts";
 import { Runner } from "./runner.ts";
-import { probeTimeMsOf, type SmtpDeps, type SmtpSettings, SmtpSlice } from "./smtp/open.ts";
+import { probeTimeMsOf, type SmtpDeps, type SmtpSettings, SmtpSlice, type SmtpView } from "./smtp/open.ts";
 import { VerificationStore } from "./store.ts";
 import { VerificationWriter } from "./verification-writer.ts";
 import { TEST_PLATFORM } from "./test-platform.ts";
@@ -60,8 +60,27 @@ const lazyBlocklistCheck = (
   };
 };
 
+/** How late timers of an event loop are, in milliseconds; `ownMs`: at most by the processor time of its own thread. */
+export interface LoopDelay {
+  readonly lateMs: number;
+  readonly ownMs: number;
+}
+
+/** The engines of a service. Live keys are served in this thread or in one of their own (`thread/open.ts`). */
+export interface ServiceEngine {
+  readonly engines: ByMode<VerificationEngine>;
+  readonly attempts: ByMode<Attempts>;
+  readonly smtp: SmtpView;
+  /** How late the thread that serves live keys was at last, if it is another one; null when it was not measured lately. */
+  loopDelay(): LoopDelay | null;
+  /** Makes no further attempt (`PoolClosed`); resolves when the last session with a mail host has ended. */
+  drain(): Promise<void>;
+  /** Ends everything at once. */
+  close(): void;
+}
+
 /** The engines that verify addresses, for live and for test keys, and the sessions that they use. Needs no database. */
-export class EngineSlice {
+export class EngineSlice implements ServiceEngine {
   readonly smtp: SmtpSlice;
   readonly engines: ByMode<VerificationEngine>;
   readonly attempts: ByMode<Attempts>;
@@ -86,6 +105,19 @@ export class EngineSlice {
     };
     this.engines = { live: new VerificationEngine(live, clock), test: new VerificationEngine(TEST_PLATFORM, clock) };
     this.attempts = { live: new OwnAttempts(this.engines.live), test: new OwnAttempts(this.engines.test) };
+  }
+
+  loopDelay(): null {
+    return null;
+  }
+
+  drain(): Promise<void> {
+    this.smtp.outages.stop();
+    return this.smtp.pool.drain();
+  }
+
+  close(): void {
+    void this.drain();
   }
 }
 

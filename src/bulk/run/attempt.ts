@@ -4,6 +4,7 @@ import type { Runtime } from "../../foundation/db/runtime.ts";
 import { PoolClosed } from "../../verify/smtp/pool.ts";
 import type { AttemptOrder, Attempts, MadeAttempt } from "../../verify/attempts.ts";
 import type { VerificationEngine } from "../../verify/engine.ts";
+import type { ServiceEngine } from "../../verify/open.ts";
 import { INTERNAL_ERROR } from "../../verify/result.ts";
 import { waitMsOf } from "../../verify/verdict.ts";
 import type { ListStore, OpenAddress } from "../results/list-store.ts";
@@ -159,6 +160,8 @@ export interface Load {
   readonly processorMs: () => number;
   /** When opening a socket last failed, on the monotonic clock. */
   readonly lastShortageMs: () => number;
+  /** How late the thread that makes the attempts was at last, if it is another one; null when it was not measured lately. */
+  readonly loopDelay: ServiceEngine["loopDelay"];
 }
 
 /**
@@ -213,7 +216,9 @@ export class ConcurrencyLimiter {
       const isAlone = nowMs - this.#lastCheckMs >= MEASURED_MS;
       // Other processes delay the loop, too: then fewer addresses under way would only be slower.
       const ownMs = isAlone ? this.load.processorMs() - beforeMs - SAMPLE_MS : Number.POSITIVE_INFINITY;
-      this.#adjustToDelay(Math.max(0, Math.min(nowMs - dueMs, ownMs)), isAlone);
+      const other = this.load.loopDelay();
+      const otherMs = isAlone ? other?.ownMs : other?.lateMs;
+      this.#adjustToDelay(Math.max(0, Math.min(nowMs - dueMs, ownMs), otherMs ?? 0), isAlone);
     });
   }
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
+import type { LoopDelay } from "../../verify/open.ts";
 import { ConcurrencyLimiter } from "./attempt.ts";
 
 const WINDOW = 1_000;
@@ -11,12 +12,15 @@ const limited = (checkMs = 5) => {
   /** The share of the time in which this process has a processor. */
   const own = { share: 1 };
   const shortage = { atMs: Number.NEGATIVE_INFINITY };
+  /** Of the thread that makes the attempts. */
+  const other: { delay: LoopDelay | null } = { delay: null };
   const lateClock: typeof clock = { ...clock, after: (delayMs, run) => clock.after(delayMs + late.ms, run) };
   const limiter = new ConcurrencyLimiter(lateClock, WINDOW, {
     runningChecks: () => Number(checks.areRunning),
     lastShortageMs: () => shortage.atMs,
     checkMs: () => checkMs,
     processorMs: () => clock.monotonicMs() * own.share,
+    loopDelay: () => other.delay,
   });
   /** Lets time go by, while the runner asks as often as it does. */
   const pass = async (ms: number) => {
@@ -26,7 +30,7 @@ const limited = (checkMs = 5) => {
     }
     return limiter.window(0);
   };
-  return { clock, limiter, late, checks, own, shortage, pass };
+  return { clock, limiter, late, checks, own, other, shortage, pass };
 };
 
 describe("the limiter", () => {
@@ -59,6 +63,20 @@ describe("the limiter", () => {
     late.ms = 50;
     expect(await pass(15_000)).toBe(WINDOW);
     checks.areRunning = true;
+    expect(await pass(5_000)).toBeLessThan(10);
+  });
+
+  test("reduces it while the thread that makes the attempts is late: by its own work, beside single checks by anything", async () => {
+    const { checks, other, pass } = limited();
+    checks.areRunning = false;
+    other.delay = { lateMs: 50, ownMs: 0 };
+    expect(await pass(15_000)).toBe(WINDOW);
+    other.delay = { lateMs: 50, ownMs: 50 };
+    expect(await pass(5_000)).toBe(32);
+    other.delay = null;
+    expect(await pass(2_000)).toBe(WINDOW);
+    checks.areRunning = true;
+    other.delay = { lateMs: 50, ownMs: 0 };
     expect(await pass(5_000)).toBeLessThan(10);
   });
 

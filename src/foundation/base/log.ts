@@ -52,6 +52,13 @@ export const createLog = (level: LogLevel | (() => LogLevel), clock: Clock, writ
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), enabled };
 };
 
+/** A log that hands its lines to another one, such as that of another thread, as plain data. That one knows the level. */
+export const logTo = (hand: (level: keyof Omit<Log, "enabled">, message: string, fields: LogFields) => void): Log => {
+  const at = (level: keyof Omit<Log, "enabled">) => (message: string, fields?: LogFields) =>
+    hand(level, message, JSON.parse(JSON.stringify(fields ?? {}, (_, value) => printable(value))));
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), enabled: () => true };
+};
+
 /** A line of the log at `warn` or `error`. */
 export interface LoggedProblem {
   readonly atMs: number;
@@ -130,3 +137,10 @@ export class RepeatedError {
     this.#unlogged = 0;
   }
 }
+
+/** Logs errors that no code handles. The thread goes on: each concerns one piece of work, and what is stored is consistent. */
+export const logUnhandled = (log: Log, clock: Pick<Clock, "monotonicMs">): void => {
+  const unhandled = new RepeatedError("internal error that nothing handled", { log, clock });
+  for (const event of ["uncaughtException", "unhandledRejection"] as const)
+    process.on(event, (error: unknown) => unhandled.log({ event, error }));
+};

@@ -58,7 +58,8 @@ interface DirectConnectorDeps {
  * Connects straight from this machine, by IPv4 or IPv6.
  *
  * Built on `node:net`, because a `Bun.connect` that is under way cannot be cancelled: for a host that drops SYNs it
- * would hold its descriptor for two minutes after our timer.
+ * would hold its descriptor for two minutes after our timer. Its promise is all that it returns until then, and Bun 1.4.4
+ * ignores the options `signal` and `timeout`; its `localAddress` works.
  */
 export const createDirectConnector = ({ clock, mayConnect }: DirectConnectorDeps): Connector =>
   async function connectDirectly({ address, port, localAddress, timeoutMs }) {

@@ -3,6 +3,12 @@ import type { Result } from "../../foundation/base/errors.ts";
 import type { DnsResolver } from "../../foundation/net/dns.ts";
 import type { SmtpFailure } from "../../foundation/net/smtp-failure.ts";
 import type { SmtpProbe, SmtpProbeResult, SmtpSession } from "../../foundation/net/smtp-session.ts";
+import {
+  addTally,
+  type NetworkCounters,
+  NetworkTally,
+  type TalliedNetwork,
+} from "../../verify/thread/network-tally.ts";
 import { Histogram, type Registry } from "./prometheus.ts";
 import { SummedCounter } from "./summed-counter.ts";
 
@@ -46,8 +52,6 @@ const createNetworkCounters = (registry: Registry) => {
   };
 };
 
-type NetworkCounters = ReturnType<typeof createNetworkCounters>;
-
 /** Opens the SMTP session with a target. */
 type OpenTarget<T> = (target: T) => Promise<Result<SmtpSession, SmtpFailure>>;
 
@@ -56,9 +60,15 @@ export class NetworkMetrics {
   readonly #clock: Clock;
   readonly #counters: NetworkCounters;
 
-  constructor(registry: Registry, clock: Clock) {
+  /** On the registry of the service, or on the tally of a thread without one. */
+  constructor(counters: Registry | NetworkTally, clock: Clock) {
     this.#clock = clock;
-    this.#counters = createNetworkCounters(registry);
+    this.#counters = counters instanceof NetworkTally ? counters : createNetworkCounters(counters);
+  }
+
+  /** Adds what another thread counted and measured. */
+  add(tally: TalliedNetwork): void {
+    addTally(this.#counters, tally);
   }
 
   /** The same resolver, observed. */

@@ -94,8 +94,16 @@ export interface SmtpDeps {
   readonly connectionsPerProviderMax: (provider: string) => number;
 }
 
+/** What others read of the sessions with mail hosts, wherever these are. */
+export interface SmtpView {
+  readonly outages: Pick<Outages, "current" | "findings" | "lastShortageMs" | "onChange" | "takeTurn">;
+  readonly egresses: Pick<EgressPool, "states" | "findings">;
+  readonly pacing: Pick<Pacing, "countCooldowns">;
+  readonly pool: Pick<ProbePool, "connections" | "waiting" | "hosts">;
+}
+
 /** Sessions with mail hosts: egresses, the pool with its pacing, and the outages that they show. */
-export class SmtpSlice {
+export class SmtpSlice implements SmtpView {
   readonly egresses: EgressPool;
   readonly outages: Outages;
   readonly pacing: Pacing;
