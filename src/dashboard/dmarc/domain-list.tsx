@@ -25,8 +25,8 @@ import type { DmarcPageUseCases } from "./use-cases.ts";
 
 const AT_ONCE = 200;
 const TEXT_CHARACTERS_MAX = 253;
-/** More tags than these are folded. */
-const TAGS_OPEN_MAX = 12;
+/** More tags than these are folded: the list of domains is what the page is for. */
+const TAGS_OPEN_MAX = 3;
 
 const query = z.object({
   status: z.enum(LISTED_STATUSES).optional(),
@@ -149,11 +149,17 @@ const TAG_COLUMNS: readonly Column[] = [
   { title: "Digest" },
 ];
 
+/** "12 tags, 3 with open alerts". */
+const tagsSummary = (tags: readonly ShownTag[]): string => {
+  const alerted = tags.filter(({ open_alerts: alerts }) => alerts > 0).length;
+  return `${countText(tags.length, "tag")}${alerted === 0 ? "" : `, ${numberText(alerted)} with open alerts`}`;
+};
+
 /** The groups of domains with their figures; nothing where no domain has a tag. */
 const TagTable = ({ tags, current }: { readonly tags: readonly ShownTag[]; readonly current: string | undefined }) =>
   tags.length === 0 ? null : (
     <details class="panel fold" open={current === undefined && tags.length <= TAGS_OPEN_MAX}>
-      <summary>{countText(tags.length, "tag")}</summary>
+      <summary>{tagsSummary(tags)}</summary>
       <Table
         caption="Tags"
         columns={TAG_COLUMNS}

@@ -85,6 +85,18 @@ describe("the list of domains", () => {
     expect([none.status, none.text.includes("No domain matches")]).toEqual([200, true]);
   });
 
+  test("has its tags above it while they are few, and folds more", async () => {
+    const { app, key, visitor, enrol } = await newTest();
+    const id = await enrol();
+    const tag = async (count: number) => {
+      const tags = Array.from({ length: count }, (_, at) => `client-${at}`);
+      await app.request("PATCH", `/v1/dmarc/domains/${id}`, { key, body: { tags } });
+      return (await visitor.get("/dmarc")).html;
+    };
+    expect(await tag(3)).toMatch(/<details class="panel fold" open><summary>3 tags</);
+    expect(await tag(4)).toMatch(/<details class="panel fold"><summary>4 tags</);
+  });
+
   test("is a CSV file", async () => {
     const { visitor } = await filled();
     const { html, headers } = await visitor.get("/dmarc.csv");
@@ -263,7 +275,7 @@ describe("the page of a source", () => {
     const { visitor, id } = await filled();
     const { text } = await visitor.get(`/dmarc/${id}/sources/service%3Asendgrid`);
     expect(text).toContain(
-      "SendGrid: 36 messages of the last 30 days failed, the last on 2025-12-31. Results: DKIM passes for sendgrid.net, which is not aligned (36)",
+      "SendGrid: 36 messages of the last 30 days failed, the last on 31 Dec 2025 . Results: DKIM passes for sendgrid.net, which is not aligned",
     );
     expect(text).toContain("Set up DKIM for example.com at SendGrid");
     expect(text).toContain("It is authenticated as another domain");

@@ -171,7 +171,7 @@ const Conclusion = ({ source, fix, results }: Found) => {
       </Callout>
     );
   return (
-    <Callout kind={kind} title={fix.why}>
+    <Callout kind={kind} title={<HelpText text={fix.why} />}>
       {(results === null || !fix.why.includes(results)) && <p>What fails: {results ?? failureWords(source)}.</p>}
       {fix.steps.length > 0 && (
         <ol class="plain-steps">
