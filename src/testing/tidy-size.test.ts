@@ -16,7 +16,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   doctor: 12_916,
   foundation: 95_791,
   "main.ts": 133,
-  notifications: 29_397,
+  notifications: 29_828,
   service: 40_547,
   verify: 58_383,
 };

@@ -1,6 +1,6 @@
 import type { SQLQueryBindings, Statement } from "bun:sqlite";
 import type { Db } from "./open.ts";
-import { getTableColumns, type Placeholder, sql } from "drizzle-orm";
+import { getTableColumns } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 
 /**
@@ -84,11 +84,11 @@ export const prepareRowInsert = (
   };
 };
 
-/** A placeholder for every column of a table, for a prepared statement that inserts a row. */
-export const placeholdersOf = <T extends SQLiteTable>(table: T) =>
-  Object.fromEntries(Object.keys(getTableColumns(table)).map((name) => [name, sql.placeholder(name)])) as {
-    [Name in keyof T["$inferInsert"]]: Placeholder;
-  };
+/** The columns of a table for a SELECT, under the names of its fields. */
+export const selectionOf = (table: SQLiteTable): string =>
+  Object.entries(getTableColumns(table))
+    .map(([name, column]) => `${column.name} AS ${name}`)
+    .join(", ");
 
 /** An SQL condition for rows with an `account_id`: the account is not disabled. Monitoring of disabled accounts is paused. */
 export const OF_ENABLED_ACCOUNT = "account_id NOT IN (SELECT id FROM accounts WHERE disabled_at_ms IS NOT NULL)";

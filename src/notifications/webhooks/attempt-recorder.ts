@@ -1,31 +1,33 @@
 import type { Tx } from "../../foundation/db/open.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
-import type { AttemptEnd, Delivery, DeliveryStore } from "./delivery-store.ts";
+import type { AttemptEnd, Delivery, DeliveryAttempt, DeliveryStore } from "./delivery-store.ts";
 import { DELIVERY_ATTEMPTS_MAX, waitAfter, type DeliveryResult } from "./send.ts";
 
 /** A delivery is rejected after this many permanent refusals; the next of its queue is sent. */
 export const REJECTIONS_MAX = 3;
 
+interface Attempt {
+  readonly delivery: Delivery;
+  readonly result: DeliveryResult;
+}
+
 /** Stores the result of an attempt and what follows for its queue: next delivery, retry, rejection, failure, or the end (410). */
 export class AttemptRecorder {
   readonly #failing: FailingUrls;
+  /** Stores an attempt, with others in one transaction, and returns the change. */
+  readonly #commit: (attempt: Attempt) => Promise<AttemptEnd | null>;
 
   constructor(
     private readonly runtime: Runtime,
     private readonly store: DeliveryStore,
   ) {
     this.#failing = new FailingUrls(runtime);
+    this.#commit = runtime.db.commitsOf((tx, attempts) => this.#write(tx, attempts));
   }
 
   async record(delivery: Delivery, result: DeliveryResult) {
-    const { db, clock, log } = this.runtime;
-    const change = await db.commit((tx) => {
-      const written = this.#write(tx, delivery, result);
-      if (result.gone) this.#disableUrl(tx, delivery);
-      else if (result.rateLimited && result.retryAfterMs !== null)
-        this.store.pause(tx, delivery, clock.nowMs() + result.retryAfterMs);
-      return written;
-    });
+    const { log } = this.runtime;
+    const change = await this.#commit({ delivery, result });
     const { id, url, type } = delivery;
     const fields = { id, type, host: loggedHost(url), problem: result.problem };
     this.#failing.note(delivery, result);
@@ -35,20 +37,38 @@ export class AttemptRecorder {
     else if (!result.delivered) log.debug("webhook not delivered; trying again", fields);
   }
 
+  #write(tx: Tx, attempts: readonly Attempt[]): ReadonlyArray<AttemptEnd | null> {
+    const { clock } = this.runtime;
+    const rows: Array<Omit<DeliveryAttempt, "id">> = [];
+    const finished: Delivery[] = [];
+    const changes = attempts.map(({ delivery: { id, url }, result }) => {
+      const delivery = this.store.find(id);
+      const change = delivery === undefined ? null : this.#end(tx, { delivery, result }, url);
+      if (delivery !== undefined && change !== null) {
+        rows.push({ ...delivery, deliveryId: id, url, atMs: clock.nowMs(), ...attemptOf(result) });
+        if (change.status !== "pending") finished.push(delivery);
+      }
+      return change;
+    });
+    this.store.insertAttempts(tx, rows);
+    for (const { delivery, result } of attempts) {
+      if (result.gone) this.#disableUrl(tx, delivery);
+      else if (result.rateLimited && result.retryAfterMs !== null)
+        this.store.pause(tx, delivery, clock.nowMs() + result.retryAfterMs);
+    }
+    this.store.wakeQueues(tx, finished, clock.nowMs());
+    return changes;
+  }
+
   /** Returns the change; null when the delivery was cancelled or moved meanwhile, and this attempt did not deliver it. */
-  #write(tx: Tx, { id, url }: Delivery, result: DeliveryResult): AttemptEnd | null {
-    const delivery = this.store.find(id);
-    if (delivery === undefined) return null;
+  #end(tx: Tx, { delivery, result }: Attempt, url: string): AttemptEnd | null {
     const isSame = delivery.status === "pending" && delivery.url === url;
     if (!isSame && !result.delivered) return null;
     const change = this.#changeOf(delivery, result);
-    this.store.endAttempt(tx, id, change);
-    const atMs = this.runtime.clock.nowMs();
-    this.store.insertAttempt(tx, { ...delivery, deliveryId: id, url, atMs, ...attemptOf(result) });
+    this.store.endAttempt(tx, delivery.id, change);
     const { db, clock } = this.runtime;
     const { mode, createdAtMs } = delivery;
     db.note(tx, { kind: "webhook", mode, status: change.status, ageMs: clock.nowMs() - createdAtMs });
-    if (change.status !== "pending") this.store.wakeQueue(tx, delivery, this.runtime.clock.nowMs());
     return change;
   }
 

@@ -1,8 +1,24 @@
-import { and, asc, desc, eq, gt, gte, inArray, isNotNull, lt, lte, type SQL, sql, count, ne } from "drizzle-orm";
+import type { SQLQueryBindings } from "bun:sqlite";
+import {
+  and,
+  asc,
+  desc,
+  eq,
+  getTableColumns,
+  gt,
+  gte,
+  inArray,
+  isNotNull,
+  lt,
+  lte,
+  type SQL,
+  sql,
+  count,
+} from "drizzle-orm";
 import type { IdWindow, WalkPage, FiltersOf } from "../../foundation/base/walk.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { webhookAttempts, webhookDeliveries, webhookGone, webhookPauses } from "../../foundation/db/schema-webhooks.ts";
-import { placeholdersOf, statements } from "../../foundation/db/statements.ts";
+import { prepareRowInsert, selectionOf, statements } from "../../foundation/db/statements.ts";
 import type { Owner } from "../../foundation/base/secrets.ts";
 
 /** An endpoint with pending deliveries; `dueAtMs`: of the earliest. */
@@ -33,40 +49,30 @@ const isGivenEndpoint = ({ accountId, mode, url }: EndpointTable): SQL[] => [
   eq(url, sql.placeholder("url")),
 ];
 const ofEndpoint = isGivenEndpoint(table);
-const ofQueue = [...ofEndpoint, eq(table.subject, sql.placeholder("subject")), sql`status = 'pending'`];
-const isGiven = eq(table.id, sql.placeholder("id"));
 
-const prepareQueues = ({ orm }: Db) => ({
-  firstOfQueue: () =>
-    orm
-      .select({ id: table.id, dueAtMs: table.dueAtMs })
-      .from(table)
-      .where(and(...ofQueue))
-      .orderBy(asc(table.eventId))
-      .limit(1)
-      .prepare(),
-  clearDueOfOthers: () =>
-    orm
-      .update(table)
-      .set({ dueAtMs: null })
-      .where(and(...ofQueue, isNotNull(table.dueAtMs), ne(table.id, sql.placeholder("first"))))
-      .prepare(),
-  queue: () =>
-    orm
-      .select({ id: table.id })
-      .from(table)
-      .where(and(...ofQueue))
-      .orderBy(asc(table.eventId))
-      .limit(sql.placeholder("limit"))
-      .prepare(),
-  dueHeads: () =>
-    orm
-      .select()
-      .from(table)
-      .where(and(...ofEndpoint, sql`due_at_ms is not null`, lte(table.dueAtMs, sql.placeholder("nowMs"))))
-      .orderBy(asc(table.dueAtMs))
-      .limit(sql.placeholder("limit"))
-      .prepare(),
+/** The columns of a table in their order, without some. */
+const columnsOf = (rows: typeof table | typeof webhookAttempts, without: readonly string[] = []) =>
+  Object.entries(getTableColumns(rows)).filter(([name]) => !without.includes(name));
+const intoOf = (name: string, columns: ReturnType<typeof columnsOf>) =>
+  ({ into: `${name} (${columns.map(([, column]) => column.name).join(", ")})`, columns: columns.length }) as const;
+
+const DELIVERY_COLUMNS = columnsOf(table);
+const ATTEMPT_ROW_COLUMNS = columnsOf(webhookAttempts, ["id"]);
+const SELECT_DELIVERIES = `SELECT ${selectionOf(table)} FROM webhook_deliveries`;
+
+/** Account, mode, URL and subject. */
+type QueueKey = [string, string, string, string];
+const IS_OF_QUEUE = "account_id = ? AND mode = ? AND url = ? AND subject = ? AND status = 'pending'";
+const FIRST_OF_QUEUE = `SELECT id, due_at_ms AS dueAtMs FROM webhook_deliveries WHERE ${IS_OF_QUEUE} ORDER BY event_id LIMIT 1`;
+const QUEUE = `SELECT id FROM webhook_deliveries WHERE ${IS_OF_QUEUE} ORDER BY event_id LIMIT ?`;
+const DUE_HEADS = `${SELECT_DELIVERIES} WHERE account_id = ? AND mode = ? AND url = ? AND due_at_ms IS NOT NULL AND due_at_ms <= ? ORDER BY due_at_ms LIMIT ?`;
+const CLEAR_DUE_OF_OTHERS = `UPDATE webhook_deliveries SET due_at_ms = NULL WHERE ${IS_OF_QUEUE} AND due_at_ms IS NOT NULL AND id <> ?`;
+
+const prepareQueues = ({ orm, sqlite }: Db) => ({
+  firstOfQueue: () => sqlite.prepare<Pick<Delivery, "id" | "dueAtMs">, QueueKey>(FIRST_OF_QUEUE),
+  clearDueOfOthers: () => sqlite.prepare<unknown, [...QueueKey, string]>(CLEAR_DUE_OF_OTHERS),
+  queue: () => sqlite.prepare<Pick<Delivery, "id">, [...QueueKey, number]>(QUEUE),
+  dueHeads: () => sqlite.prepare<Delivery, [string, string, string, number, number]>(DUE_HEADS),
   countPending: () =>
     orm
       .select({ pending: count() })
@@ -75,24 +81,12 @@ const prepareQueues = ({ orm }: Db) => ({
       .prepare(),
 });
 
-const { id: _, ...ATTEMPT_PLACEHOLDERS } = placeholdersOf(webhookAttempts);
+const END_ATTEMPT = `UPDATE webhook_deliveries SET ${ATTEMPT_COLUMNS.map((name) => `${table[name].name} = ?`).join(", ")} WHERE id = ?`;
 
-const prepareSingle = ({ orm }: Db) => ({
-  insertAttempt: () => orm.insert(webhookAttempts).values(ATTEMPT_PLACEHOLDERS).prepare(),
-  byId: () => orm.select().from(table).where(isGiven).prepare(),
-  insert: () => orm.insert(table).values(placeholdersOf(table)).onConflictDoNothing().prepare(),
-  setDue: () =>
-    orm
-      .update(table)
-      .set({ dueAtMs: sql`${sql.placeholder("dueAtMs")}` })
-      .where(isGiven)
-      .prepare(),
-  endAttempt: () =>
-    orm
-      .update(table)
-      .set(Object.fromEntries(ATTEMPT_COLUMNS.map((name) => [name, sql`${sql.placeholder(name)}`])))
-      .where(isGiven)
-      .prepare(),
+const prepareSingle = ({ sqlite }: Db) => ({
+  byId: () => sqlite.prepare<Delivery, string>(`${SELECT_DELIVERIES} WHERE id = ?`),
+  setDue: () => sqlite.prepare<unknown, [number, string]>("UPDATE webhook_deliveries SET due_at_ms = ? WHERE id = ?"),
+  endAttempt: () => sqlite.prepare<unknown, SQLQueryBindings[]>(END_ATTEMPT),
 });
 
 const prepareEndpoints = ({ orm, sqlite }: Db) => ({
@@ -140,11 +134,20 @@ export interface WebhookQueue extends WebhookEndpoint {
   readonly subject: string;
 }
 
+const keyOf = ({ accountId, mode, url, subject }: WebhookQueue): QueueKey => [accountId, mode, url, subject];
+
+export const queueKey = ({ accountId, mode, url, subject }: WebhookQueue): string =>
+  `${accountId} ${mode} ${url} ${subject}`;
+
 /** An event to be sent to a URL. Of the pending deliveries of a queue only the first has a `dueAtMs`. */
 export type Delivery = Readonly<typeof webhookDeliveries.$inferSelect>;
 
 /** An attempt at a delivery, and how it ended; kept as long as the delivery. */
 export type DeliveryAttempt = Readonly<typeof webhookAttempts.$inferSelect>;
+
+/** The values of a row in the order of its columns. */
+const valuesOf = (row: Readonly<Record<string, string | number | null>>, columns: ReturnType<typeof columnsOf>) =>
+  columns.map(([name]) => row[name] ?? null);
 
 /** The columns that an attempt changes. */
 export type AttemptEnd = Pick<Delivery, (typeof ATTEMPT_COLUMNS)[number]>;
@@ -182,22 +185,29 @@ const matching = ({ accountId, mode }: Owner, filters: DeliveryFilters): SQL | u
 /** Deliveries, and the URLs that are paused or gone. */
 export class DeliveryStore {
   readonly #statements;
+  readonly #insert;
+  readonly #insertAttempts;
 
   constructor(private readonly db: Db) {
     this.#statements = prepareDeliveries(db);
+    this.#insert = prepareRowInsert(db, {
+      ...intoOf("webhook_deliveries", DELIVERY_COLUMNS),
+      ending: "ON CONFLICT DO NOTHING",
+    });
+    this.#insertAttempts = prepareRowInsert(db, intoOf("webhook_attempts", ATTEMPT_ROW_COLUMNS));
   }
 
-  insert(_tx: Tx, delivery: Delivery) {
-    this.#statements.insert.run(delivery);
+  insert(_tx: Tx, deliveries: readonly Delivery[]) {
+    this.#insert(deliveries.map((delivery) => valuesOf(delivery, DELIVERY_COLUMNS)));
   }
 
   find(id: string): Delivery | undefined {
-    return this.#statements.byId.get({ id });
+    return this.#statements.byId.get(id) ?? undefined;
   }
 
   /** Stores how an attempt ended. */
   endAttempt(_tx: Tx, id: string, end: AttemptEnd) {
-    this.#statements.endAttempt.run({ ...end, id });
+    this.#statements.endAttempt.run(...ATTEMPT_COLUMNS.map((name) => end[name]), id);
   }
 
   change(_tx: Tx, id: string, change: DeliveryChange) {
@@ -208,12 +218,19 @@ export class DeliveryStore {
       .run();
   }
 
+  /** The same for each of several queues, which may be named more than once. */
+  wakeQueues(tx: Tx, queues: readonly WebhookQueue[], dueAtMs: number) {
+    for (const queue of new Map(queues.map((queue) => [queueKey(queue), queue])).values())
+      this.wakeQueue(tx, queue, dueAtMs);
+  }
+
   /** Makes the first delivery of a queue due, but not before a pause ends, and only the first. Call it after every change of the queue. */
   wakeQueue(_tx: Tx, queue: WebhookQueue, dueAtMs: number) {
-    const first = this.#statements.firstOfQueue.get({ ...queue });
-    if (first === undefined || first.dueAtMs !== null) return;
-    this.#statements.clearDueOfOthers.run({ ...queue, first: first.id });
-    this.#statements.setDue.run({ id: first.id, dueAtMs: Math.max(dueAtMs, this.pausedUntil(queue)) });
+    const key = keyOf(queue);
+    const first = this.#statements.firstOfQueue.get(...key);
+    if (first === null || first.dueAtMs !== null) return;
+    this.#statements.clearDueOfOthers.run(...key, first.id);
+    this.#statements.setDue.run(Math.max(dueAtMs, this.pausedUntil(queue)), first.id);
   }
 
   /** The next endpoint with pending deliveries, in the order of the index; null: the first. */
@@ -224,12 +241,12 @@ export class DeliveryStore {
 
   /** The first deliveries of the queues of an endpoint that are due, the longest waiting first. */
   dueHeads(endpoint: WebhookEndpoint, nowMs: number, limit: number): Delivery[] {
-    return this.#statements.dueHeads.all({ ...endpoint, nowMs, limit });
+    return this.#statements.dueHeads.all(endpoint.accountId, endpoint.mode, endpoint.url, nowMs, limit);
   }
 
   /** The ids of the pending deliveries of a queue in order. */
   queue(queue: WebhookQueue, limit: number): string[] {
-    return this.#statements.queue.all({ ...queue, limit }).map(({ id }) => id);
+    return this.#statements.queue.all(...keyOf(queue), limit).map(({ id }) => id);
   }
 
   countPending(endpoint: WebhookEndpoint): number {
@@ -278,8 +295,8 @@ export class DeliveryStore {
     return { rows, next: rows.length === limit && last !== undefined ? last.id : upTo };
   }
 
-  insertAttempt(_tx: Tx, attempt: Omit<DeliveryAttempt, "id">) {
-    this.#statements.insertAttempt.run(attempt);
+  insertAttempts(_tx: Tx, attempts: ReadonlyArray<Omit<DeliveryAttempt, "id">>) {
+    this.#insertAttempts(attempts.map((attempt) => valuesOf(attempt, ATTEMPT_ROW_COLUMNS)));
   }
 
   /** The attempts at a delivery, oldest first. */

@@ -4,7 +4,7 @@ import { drain } from "../../foundation/base/wait.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import { AttemptRecorder } from "./attempt-recorder.ts";
 import { type DeliverySlot, DeliverySlots, type QueuedEndpoint, queuedEndpointOf } from "./delivery-slots.ts";
-import type { Delivery, WebhookEndpoint, WebhookQueue } from "./delivery-store.ts";
+import { type Delivery, queueKey, type WebhookEndpoint } from "./delivery-store.ts";
 import type { Sender } from "./send.ts";
 import { EVENTS_AT_ONCE_MAX, OutboxRelay, type OutboxRelayDeps } from "./event-store.ts";
 
@@ -221,5 +221,3 @@ export class Dispatcher {
     this.#quietUntilMs.set(key, Math.max(this.#quietUntilMs.get(key) ?? 0, untilMs));
   }
 }
-
-const queueKey = ({ accountId, mode, url, subject }: WebhookQueue) => `${accountId} ${mode} ${url} ${subject}`;

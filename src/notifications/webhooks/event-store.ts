@@ -23,7 +23,7 @@ export type EventFilters = FiltersOf<Pick<EventRow, "type" | "subject"> & { sinc
 const table = outbox;
 const belongsTo = ({ accountId, mode }: Owner) => and(eq(table.accountId, accountId), eq(table.mode, mode));
 
-const prepare = ({ orm }: Db) =>
+const prepare = ({ orm, sqlite }: Db) =>
   statements({
     waiting: () =>
       orm
@@ -34,11 +34,7 @@ const prepare = ({ orm }: Db) =>
         .limit(sql.placeholder("limit"))
         .prepare(),
     markDelivered: () =>
-      orm
-        .update(table)
-        .set({ deliveredAtMs: sql`${sql.placeholder("atMs")}` })
-        .where(eq(table.id, sql.placeholder("id")))
-        .prepare(),
+      sqlite.prepare<unknown, [number, string]>("UPDATE outbox SET delivered_at_ms = ? WHERE id = ?"),
   });
 
 /** Reads the outbox: for the relay, and as the event feed of each account and mode. */
@@ -56,7 +52,7 @@ export class EventStore {
 
   /** The deliveries of an event are created. */
   markDelivered(_tx: Tx, id: string, atMs: number) {
-    this.#statements.markDelivered.run({ id, atMs });
+    this.#statements.markDelivered.run(atMs, id);
   }
 
   /** Examines the next `looks` events of an owner after an id, oldest first, and returns up to `wanted` that match. */
@@ -122,8 +118,8 @@ export class EventStore {
   }
 }
 
-/** Events relayed in one transaction. */
-export const EVENTS_AT_ONCE_MAX = 100;
+/** Events relayed in one transaction: some 15 ms. */
+export const EVENTS_AT_ONCE_MAX = 250;
 /** With this many pending deliveries to one URL, its endpoint has been down for long: further events are not sent. */
 const PENDING_MAX = 100_000;
 
@@ -151,11 +147,6 @@ export const eventBody = (
   },
 ): string => JSON.stringify({ type, timestamp: isoTime(createdAtMs), data: { ...data, mode } });
 
-interface Refusal {
-  readonly host: string;
-  readonly problem: string;
-}
-
 /** Creates the deliveries of new events in the outbox. */
 export class OutboxRelay {
   readonly #pendingMax: number;
@@ -170,71 +161,106 @@ export class OutboxRelay {
   /** Relays the oldest new events in one transaction and returns how many; `EVENTS_AT_ONCE_MAX` when there may be more. */
   async relay(): Promise<number> {
     const { db, clock, log } = this.runtime;
-    const { events } = this.deps;
+    const { events, store, secrets } = this.deps;
     const waiting = events.waiting(EVENTS_AT_ONCE_MAX);
     if (waiting.length === 0) return 0;
     const refused = await db.commit((tx) => {
-      const pendingCounts = new Map<string, number>();
-      return waiting.flatMap((event) => {
-        const refusals = this.#deliveriesOf(event).map((delivery) => this.#insert(tx, delivery, pendingCounts));
-        events.markDelivered(tx, event.id, clock.nowMs());
-        return refusals.filter((refusal) => refusal !== null);
-      });
+      const endpoints = new RelayedEndpoints(this.deps, this.#pendingMax);
+      const nowMs = clock.nowMs();
+      const judged = waiting
+        .flatMap((event) => deliveriesOf(event, endpoints.defaultUrl(event)))
+        .map((delivery) => ({ delivery, problem: endpoints.problemOf(delivery) }));
+      store.insert(
+        tx,
+        judged.map(({ delivery, problem }) =>
+          problem === null ? delivery : { ...delivery, status: "failed", lastProblem: problem, finishedAtMs: nowMs },
+        ),
+      );
+      const owners = new Map(judged.map(({ delivery }) => [ownerKey(delivery), delivery]));
+      for (const owner of owners.values()) secrets.ensure(tx, owner);
+      store.wakeQueues(
+        tx,
+        judged.map(({ delivery }) => delivery),
+        nowMs,
+      );
+      for (const { id } of waiting) events.markDelivered(tx, id, nowMs);
+      return judged.flatMap(({ delivery: { url }, problem }) =>
+        problem === null ? [] : [{ host: new URL(url).host, problem }],
+      );
     });
     for (const first of refused.slice(0, 1)) log.error("events are not sent", { ...first, events: refused.length });
     return waiting.length;
   }
+}
 
-  /** One delivery per URL. The first has the id of the event, so that a repetition after a crash inserts nothing twice. */
-  #deliveriesOf(event: EventRow): Delivery[] {
-    const defaultUrl = this.deps.defaults.findDefaults(event).webhookUrl;
-    const { id: eventId, accountId, mode, type, subject, createdAtMs, url } = event;
-    const delivery = {
-      eventId,
-      accountId,
-      mode,
-      type,
-      subject,
-      createdAtMs,
-      body: eventBody(type, { ...event, data: eventData(event) }),
-      status: "pending" as const,
-      attempts: 0,
-      rejections: 0,
-      dueAtMs: null,
-      finishedAtMs: null,
-      lastAttemptAtMs: null,
-      lastHttpStatus: null,
-      lastProblem: null,
-      lastAnswer: null,
-    };
-    const deliveries: Delivery[] = [];
-    if (url !== null) deliveries.push({ ...delivery, id: eventId, url, via: url === defaultUrl ? "both" : "subject" });
-    if (defaultUrl !== null && url !== defaultUrl)
-      deliveries.push({ ...delivery, id: url === null ? eventId : newId(), url: defaultUrl, via: "default" });
-    return deliveries;
+const ownerKey = ({ accountId, mode }: Owner) => `${accountId} ${mode}`;
+
+/** What the events of one transaction have in common, read once: default URLs, and whether a URL takes further events. */
+class RelayedEndpoints {
+  readonly #defaultUrls = new Map<string, string | null>();
+  readonly #endpoints = new Map<string, { readonly goneAtMs: number | undefined; pending: number }>();
+
+  constructor(
+    private readonly deps: Pick<OutboxRelayDeps, "store" | "defaults">,
+    private readonly pendingMax: number,
+  ) {}
+
+  defaultUrl(owner: Owner): string | null {
+    const key = ownerKey(owner);
+    const known = this.#defaultUrls.get(key);
+    if (known !== undefined) return known;
+    const url = this.deps.defaults.findDefaults(owner).webhookUrl;
+    this.#defaultUrls.set(key, url);
+    return url;
   }
 
-  #insert(tx: Tx, delivery: Delivery, pendingCounts: Map<string, number>): Refusal | null {
-    const { store, secrets } = this.deps;
-    const nowMs = this.runtime.clock.nowMs();
-    const problem = this.#problemOf(delivery, pendingCounts);
-    if (problem === null) store.insert(tx, delivery);
-    else store.insert(tx, { ...delivery, status: "failed", lastProblem: problem, finishedAtMs: nowMs });
-    secrets.ensure(tx, delivery);
-    store.wakeQueue(tx, delivery, nowMs);
-    return problem === null ? null : { host: new URL(delivery.url).host, problem };
-  }
-
-  /** Why a delivery is not sent; null when it is. */
-  #problemOf(delivery: Delivery, pendingCounts: Map<string, number>) {
-    const { store } = this.deps;
-    const { accountId, mode, url } = delivery;
-    const goneAtMs = store.goneSince(delivery, url);
+  /** Why a delivery is not sent; null when it is, which counts. */
+  problemOf(delivery: Delivery): string | null {
+    const endpoint = this.#endpointOf(delivery);
+    const { goneAtMs } = endpoint;
     if (goneAtMs !== undefined)
       return `Not sent: the receiver responded on ${isoTime(goneAtMs)} that the URL is gone. To resume, set the URL again or redeliver.`;
-    const key = `${accountId} ${mode} ${url}`;
-    const pending = pendingCounts.get(key) ?? store.countPending(delivery);
-    pendingCounts.set(key, Math.min(this.#pendingMax, pending + 1));
-    return pending < this.#pendingMax ? null : `Not sent: ${this.#pendingMax} events are already waiting for this URL.`;
+    if (endpoint.pending >= this.pendingMax)
+      return `Not sent: ${this.pendingMax} events are already waiting for this URL.`;
+    endpoint.pending++;
+    return null;
+  }
+
+  #endpointOf(delivery: Delivery) {
+    const { store } = this.deps;
+    const key = `${ownerKey(delivery)} ${delivery.url}`;
+    const known = this.#endpoints.get(key);
+    if (known !== undefined) return known;
+    const endpoint = { goneAtMs: store.goneSince(delivery, delivery.url), pending: store.countPending(delivery) };
+    this.#endpoints.set(key, endpoint);
+    return endpoint;
   }
 }
+
+/** One delivery per URL. The first has the id of the event, so that a repetition after a crash inserts nothing twice. */
+const deliveriesOf = (event: EventRow, defaultUrl: string | null): Delivery[] => {
+  const { id: eventId, accountId, mode, type, subject, createdAtMs, url } = event;
+  const delivery = {
+    eventId,
+    accountId,
+    mode,
+    type,
+    subject,
+    createdAtMs,
+    body: eventBody(type, { ...event, data: eventData(event) }),
+    status: "pending" as const,
+    attempts: 0,
+    rejections: 0,
+    dueAtMs: null,
+    finishedAtMs: null,
+    lastAttemptAtMs: null,
+    lastHttpStatus: null,
+    lastProblem: null,
+    lastAnswer: null,
+  };
+  const deliveries: Delivery[] = [];
+  if (url !== null) deliveries.push({ ...delivery, id: eventId, url, via: url === defaultUrl ? "both" : "subject" });
+  if (defaultUrl !== null && url !== defaultUrl)
+    deliveries.push({ ...delivery, id: url === null ? eventId : newId(), url: defaultUrl, via: "default" });
+  return deliveries;
+};

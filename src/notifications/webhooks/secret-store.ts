@@ -1,9 +1,9 @@
-import { and, desc, eq, gt, isNull, or, type Placeholder, type SQL, sql } from "drizzle-orm";
+import { and, eq, gt, isNull, or, type SQL } from "drizzle-orm";
 import { newId, type Owner } from "../../foundation/base/secrets.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { DbClock } from "../../foundation/db/runtime.ts";
 import { webhookSecrets } from "../../foundation/db/schema-webhooks.ts";
-import { statements } from "../../foundation/db/statements.ts";
+import { selectionOf, statements } from "../../foundation/db/statements.ts";
 import { createHmac, randomBytes } from "node:crypto";
 
 /** `validUntilMs`: null until it is replaced. */
@@ -13,7 +13,9 @@ export type WebhookSecret = Readonly<typeof webhookSecrets.$inferSelect>;
 export const SECRET_GRACE_MS = 24 * 60 * 60 * 1000;
 
 const table = webhookSecrets;
-const endsAfter = (atMs: number | Placeholder) => or(isNull(table.validUntilMs), gt(table.validUntilMs, atMs));
+const SELECT_VALID = `SELECT ${selectionOf(table)} FROM webhook_secrets
+  WHERE account_id = ? AND mode = ? AND (valid_until_ms IS NULL OR valid_until_ms > ?) ORDER BY id DESC`;
+const endsAfter = (atMs: number) => or(isNull(table.validUntilMs), gt(table.validUntilMs, atMs));
 const belongsTo = ({ accountId, mode }: Owner): SQL | undefined =>
   and(eq(table.accountId, accountId), eq(table.mode, mode));
 
@@ -22,16 +24,8 @@ export class WebhookSecrets {
   readonly #sql;
 
   constructor(private readonly runtime: DbClock) {
-    const ofOwner = [eq(table.accountId, sql.placeholder("accountId")), eq(table.mode, sql.placeholder("mode"))];
-    this.#sql = statements({
-      selectValid: () =>
-        runtime.db.orm
-          .select()
-          .from(table)
-          .where(and(...ofOwner, endsAfter(sql.placeholder("nowMs"))))
-          .orderBy(desc(table.id))
-          .prepare(),
-    });
+    const selectValid = () => runtime.db.sqlite.prepare<WebhookSecret, [string, string, number]>(SELECT_VALID);
+    this.#sql = statements({ selectValid });
   }
 
   /** The valid secrets, newest first; creates the first one. Never empty. */
@@ -65,7 +59,7 @@ export class WebhookSecrets {
   }
 
   #valid({ accountId, mode }: Owner): readonly WebhookSecret[] {
-    return this.#sql.selectValid.all({ accountId, mode, nowMs: this.runtime.clock.nowMs() });
+    return this.#sql.selectValid.all(accountId, mode, this.runtime.clock.nowMs());
   }
 
   #insert(_tx: Tx, { accountId, mode }: Owner): WebhookSecret {

@@ -148,7 +148,7 @@ export class MoveStore {
       this.store.change(tx, id, { via: staying });
       if (to !== null && duplicate === undefined) {
         const untried = { lastAttemptAtMs: null, lastHttpStatus: null, lastProblem: null, lastAnswer: null };
-        this.store.insert(tx, { ...delivery, ...restarted, ...untried, id: newId(), url: to, via: leaving });
+        this.store.insert(tx, [{ ...delivery, ...restarted, ...untried, id: newId(), url: to, via: leaving }]);
       }
     } else if (to !== null && duplicate === undefined) this.store.change(tx, id, { ...restarted, url: to });
     else {
