@@ -215,14 +215,18 @@ const digestContent = (digest: DigestEntry): MailContent | null => {
 const changesMail = (changes: readonly ChangeEntry[], notices: readonly NoticeEntry[]): MailContent => {
   // The rows are in the order of their time; sorting keeps that order among equals.
   const sorted = changes.toSorted((a, b) => worstRank([b.severity]) - worstRank([a.severity]));
-  const added = sorted.filter(({ came }) => came);
-  const removed = sorted.filter(({ came }) => !came);
-  const sections = [...[...added, ...removed].slice(0, CHANGES_MAX).map(changeSection)];
-  const more = changes.length - sections.length;
+  const passed = passedListings(changes);
+  const isPassed = new Set([...passed].flat());
+  const added = sorted.filter((entry) => entry.came && !isPassed.has(entry));
+  const removed = sorted.filter((entry) => !entry.came && !isPassed.has(entry));
+  const all = [...[...added, ...removed].map(changeSection), ...passed.map(passedSection)];
+  const sections = all.slice(0, CHANGES_MAX);
+  const more = all.length - sections.length;
   const allSections = [...sections, ...notices.slice(0, CHANGES_MAX).map(noticeSection)];
   const counts = [
     ...(added.length > 0 ? [plural(added.length, "new listing")] : []),
     ...(removed.length > 0 ? [plural(removed.length, "delisting")] : []),
+    ...(passed.length > 0 ? [plural(passed.length, "passed listing")] : []),
     ...(notices.length > 0 ? [plural(notices.length, "notice")] : []),
   ];
   const [only] = allSections;
@@ -234,6 +238,27 @@ const changesMail = (changes: readonly ChangeEntry[], notices: readonly NoticeEn
       more > 0 ? [`and ${more} more.`, pageLink("What is listed now", "/blocklists?status=listed", "Blocklists")] : [],
   };
 };
+
+/** Listings that began and ended before the mail, such as in a maintenance window. `changes` are in the order of their time. */
+const passedListings = (changes: readonly ChangeEntry[]) => {
+  const open = new Map<string, ChangeEntry>();
+  return changes.flatMap((entry): Array<readonly [begin: ChangeEntry, end: ChangeEntry]> => {
+    const key = JSON.stringify([entry.target_id, entry.target, entry.name]);
+    const begin = open.get(key);
+    if (entry.came) open.set(key, entry);
+    else open.delete(key);
+    return begin === undefined || entry.came ? [] : [[begin, entry]];
+  });
+};
+
+const passedSection = ([begin, end]: readonly [ChangeEntry, ChangeEntry]): MailSection => ({
+  heading: `${begin.target} was listed on ${begin.name}`,
+  label: begin.label,
+  blocks: [
+    line(`From ${minuteTime(Date.parse(begin.at))} to ${minuteTime(Date.parse(end.at))}.`, "good"),
+    targetLink(begin),
+  ],
+});
 
 const changeSection = (entry: ChangeEntry): MailSection => {
   const { target, label, came, name, severity, meaning, delist_url, flapping } = entry;

@@ -199,6 +199,16 @@ const COMMANDS: Readonly<Record<string, CommandCase>> = {
     changes: "account_notifications",
     subject: "test",
   },
+  "notifications windows add": {
+    args: ofAccount("--day", "mon", "--from", "22:00", "--to", "06:00"),
+    changes: "maintenance_windows",
+    subject: "test",
+  },
+  "notifications windows remove": {
+    args: ({ window }) => [window, ...OF_ACCOUNT],
+    changes: "maintenance_windows",
+    subject: "test",
+  },
   "notifications stop": {
     args: given("a@example.com", "--account", "main"),
     changes: "mail_subscriptions",

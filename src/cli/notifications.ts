@@ -4,6 +4,7 @@ import { mailAction, MAIL_KIND_NAMES, MAIL_KINDS } from "../notifications/mail/s
 import { maskUrl } from "../notifications/channels/channels.ts";
 import { EVENT_TYPES } from "../service/event-docs.ts";
 import { argument, choice, command, group, option, severalOf, type Terminal, withDefault } from "./command.ts";
+import { WINDOWS } from "./windows.ts";
 import { CommandFailed, UsageError } from "./io.ts";
 import { changeOf, type CommandService, inService, readWebhookUrl } from "./service.ts";
 
@@ -77,6 +78,7 @@ const NOTIFICATIONS = group(
         show(context);
       },
     }),
+    windows: WINDOWS,
     stop: mailSwitch("stop", "Stop mail to a recipient, as the link in it does."),
     resume: mailSwitch("resume", "Send mail again that was stopped."),
   },

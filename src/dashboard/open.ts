@@ -127,6 +127,7 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
       ...createWebhookPages({
         webhooks: notifications.webhooks,
         notifications: notifications.settings,
+        windows: notifications.outbound.windows,
         rules,
         types: options.eventTypes,
       }),
@@ -246,10 +247,11 @@ const settingsPages = (
   const { notifications, backups, suppressions, doctor, machine } = slices;
   const { clock } = slices.runtime;
   const { store, accounts, keys, audit, ledger, users } = slices.accounts;
-  const { subscriptions, mailing, rules } = notifications.outbound;
+  const { subscriptions, windows, mailing, rules } = notifications.outbound;
   return [
     ...createSettingsPages({
       clock,
+      windows,
       urlOf,
       doctor,
       machine,

@@ -113,6 +113,9 @@ const OWNER_FORMS = {
   "/settings/notifications/test-mail": none("a mail to the user, which changes nothing"),
   // The form names its act itself: notifications.stop or notifications.resume.
   "/settings/notifications/mail": action("notifications.stop"),
+  "/settings/notifications/windows": action("notifications.windows.add"),
+  "/settings/notifications/windows/weekly": action("notifications.windows.add"),
+  "/settings/notifications/windows/remove": action("notifications.windows.remove"),
   "/settings/users": useCase("users.add"),
   "/settings/users/:id/role": useCase("users.role"),
   "/settings/users/:id/remove": useCase("users.remove"),

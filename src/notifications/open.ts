@@ -5,6 +5,7 @@ import type { Mailer } from "../foundation/net/mailer.ts";
 import type { Mailing } from "./mail/mail-batcher.ts";
 import { MailSubscriptions, SubscriptionStore } from "./mail/subscription-store.ts";
 import { Notifications, NotificationsStore } from "./settings/store.ts";
+import { MaintenanceWindows } from "./windows/windows.ts";
 import { DeliveryStore } from "./webhooks/delivery-store.ts";
 import { Dispatcher } from "./webhooks/dispatcher.ts";
 import { EventStore } from "./webhooks/event-store.ts";
@@ -27,6 +28,7 @@ export class Outbound {
   readonly urls: WebhookUrls;
   readonly defaults: NotificationsStore;
   readonly subscriptions: MailSubscriptions;
+  readonly windows: MaintenanceWindows;
   /** Null where the service sends no mail. */
   readonly mailing: Mailing | null;
 
@@ -39,7 +41,9 @@ export class Outbound {
     this.urls = new WebhookUrls(runtime, this.rules);
     this.defaults = new NotificationsStore(runtime.db);
     this.subscriptions = new MailSubscriptions(runtime, new SubscriptionStore(runtime.db));
-    this.mailing = mailer === null ? null : { mailer, baseUrl, brandName, subscriptions: this.subscriptions };
+    this.windows = new MaintenanceWindows(runtime);
+    const { subscriptions, windows } = this;
+    this.mailing = mailer === null ? null : { mailer, baseUrl, brandName, subscriptions, windows };
   }
 }
 
@@ -72,7 +76,7 @@ export class NotificationsSlice {
   ) {
     const { db, clock } = runtime;
     this.outbound = new Outbound(runtime, settings, { mailer });
-    const { rules, urls, defaults, subscriptions, mailing } = this.outbound;
+    const { rules, urls, defaults, subscriptions, windows, mailing } = this.outbound;
     const [store, events, secrets] = [new DeliveryStore(db), new EventStore(db), new WebhookSecrets(runtime)];
     const post = createPoster({ resolver, rules, clock });
     const send = createSender({ post, clock, userAgent, baseUrl: settings.baseUrl, loadDocs });
@@ -82,6 +86,8 @@ export class NotificationsSlice {
       secrets,
       send,
       defaults,
+      windows,
+      loadDocs,
     });
     this.webhooks = new Webhooks(runtime, { store, events, secrets, dispatcher: this.dispatcher, send, loadDocs });
     this.settings = new Notifications(runtime, {

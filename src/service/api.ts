@@ -11,6 +11,7 @@ import type { CommandDoc } from "./docs/reference.ts";
 import { EVENT_TYPES } from "./event-docs.ts";
 import { createMetricsRenderer } from "./service-metrics.ts";
 import { createApplication, type HttpApplication } from "./http-application.ts";
+import { createWindowRoutes } from "../notifications/windows/routes.ts";
 import { createNotificationsRoutes } from "../notifications/settings/routes.ts";
 import type { Manual } from "./manual.ts";
 import { createServiceRoutes } from "./service-routes.ts";
@@ -49,6 +50,7 @@ const routesOf = (service: Service, options: ServiceOptions, manual: LoadOnce<Ma
     ...createDmarcRoutes({ guard, rules, dmarc }),
     createWebhookRoutes({ guard, webhooks, rules, types: EVENT_TYPES }),
     createNotificationsRoutes({ guard, notifications: notifications.settings, rules }),
+    createWindowRoutes({ guard, windows: outbound.windows }),
     createServiceRoutes({
       guard,
       describe: describeApi,

@@ -405,6 +405,21 @@ const ACCOUNT: Readonly<Record<string, FormCase>> = {
     shared: { mail_subscriptions: 1 },
     ...{ changes: null, action: "notifications.stop", subject: null },
   },
+  "/settings/notifications/windows": {
+    prepare: async ({ app }) => {
+      const tomorrow = new Date(app.clock.nowMs() + 86_400_000).toISOString();
+      return { fields: { day: tomorrow.slice(0, 10), until: "06:00" } };
+    },
+    ...{ changes: "maintenance_windows", action: "notifications.windows.add", subject: null },
+  },
+  "/settings/notifications/windows/weekly": {
+    fields: { "weekly.days": "mon", "weekly.from": "22:00", "weekly.to": "06:00", "weekly.time_zone": "UTC" },
+    ...{ changes: "maintenance_windows", action: "notifications.windows.add", subject: null },
+  },
+  "/settings/notifications/windows/remove": {
+    prepare: async ({ window }) => ({ fields: { id: window } }),
+    ...{ changes: "maintenance_windows", action: "notifications.windows.remove", subject: null },
+  },
   "/settings/notifications/test-mail": { changes: null },
   "/settings/personal-data/find": { fields: { address: "nobody@nowhere.example" }, changes: null },
   "/settings/personal-data/export": { changes: null },

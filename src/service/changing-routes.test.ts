@@ -122,6 +122,11 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     mode: "live",
     changes: "mail_subscriptions",
   },
+  "POST /v1/notifications/windows": {
+    body: { weekly: { days: ["mon"], from: "22:00", to: "06:00", time_zone: "UTC" } },
+    changes: "maintenance_windows",
+  },
+  "DELETE /v1/notifications/windows/:id": { params: id("window"), changes: "maintenance_windows" },
   "PATCH /v1/notifications": {
     body: { webhook_url: "https://hooks.example/", recipients: ["a@b.example"] },
     mode: "live",

@@ -3,6 +3,7 @@ import { blocklistRoutes } from "../blocklist/operations.ts";
 import { BULK_ROUTES } from "../bulk/operations.ts";
 import { DMARC_ROUTES } from "../dmarc/operations.ts";
 import { type DocumentInfo, openApiDocument } from "../foundation/http/openapi.ts";
+import { ADD_WINDOW, LIST_WINDOWS, REMOVE_WINDOW } from "../notifications/windows/routes.ts";
 import { GET_NOTIFICATIONS, SET_MAIL, updateNotifications } from "../notifications/settings/routes.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { EVENT_DOCS, EVENT_TYPES } from "./event-docs.ts";
@@ -41,6 +42,9 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =
       GET_NOTIFICATIONS,
       updateNotifications(ANY_PUBLIC_URL),
       SET_MAIL,
+      LIST_WINDOWS,
+      ADD_WINDOW,
+      REMOVE_WINDOW,
       ...ACCOUNT_ROUTES,
       ...USAGE_ROUTES,
       GET_HEALTH,

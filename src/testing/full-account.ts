@@ -23,6 +23,13 @@ const insert = (app: TestApp, table: string, row: Readonly<Record<string, string
   app.db.sqlite.query(statement).run(...Object.values(row));
 };
 
+const addWindow = (app: TestApp, owner: { account_id: string; mode: string }): string => {
+  const id = newId();
+  const times = { days: "mon,tue", from_minute: 1_320, to_minute: 360, time_zone: "UTC" };
+  insert(app, "maintenance_windows", { id, ...owner, ...times, created_at_ms: app.clock.nowMs() });
+  return id;
+};
+
 const addDelivery = (app: TestApp, owner: { account_id: string; mode: string }, status: string): string => {
   const [id, atMs] = [newId(), app.clock.nowMs()];
   const common = { ...owner, url: HOOK, type: "webhook.test", subject: `job:${id}` };
@@ -116,6 +123,7 @@ export const fillAccount = async (app: TestApp, mode: KeyMode = "test") => {
     ingestion: ingestion?.id ?? "",
     pendingDelivery: addDelivery(app, owner, "pending"),
     failedDelivery: addDelivery(app, owner, "failed"),
+    window: addWindow(app, owner),
   };
 };
 

@@ -26,7 +26,7 @@ const FOLDERS: Readonly<Record<string, readonly string[]>> = {
 const PARTS: Readonly<Record<string, ReadonlyArray<readonly string[]>>> = {
   foundation: [["base"], ["db", "http", "mail", "net"]],
   accounts: [["billing", "suppress"], ["usage"]],
-  notifications: [["channels"], ["mail", "webhooks"], ["settings"]],
+  notifications: [["channels", "windows"], ["mail", "webhooks"], ["settings"]],
   blocklist: [["lists"]],
   dmarc: [
     ["records/services", "records/record"],

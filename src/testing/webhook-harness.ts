@@ -8,6 +8,7 @@ import { createPoster, createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { Dispatcher } from "../notifications/webhooks/dispatcher.ts";
 import { EventStore } from "../notifications/webhooks/event-store.ts";
 import { WebhookSecrets } from "../notifications/webhooks/secret-store.ts";
+import { MaintenanceWindows } from "../notifications/windows/windows.ts";
 import { createSender, type DeliveryResult, type Sender } from "../notifications/webhooks/send.ts";
 import { DeliveryStore, type Delivery } from "../notifications/webhooks/delivery-store.ts";
 import { createTestClock, settle } from "./clock.ts";
@@ -70,6 +71,7 @@ class WebhookHarness {
   readonly store: DeliveryStore;
   readonly events: EventStore;
   readonly secrets: WebhookSecrets;
+  readonly windows: MaintenanceWindows;
   dispatcher: Dispatcher;
   readonly #newDispatcher: () => Dispatcher;
   #isOpen: boolean = true;
@@ -82,9 +84,11 @@ class WebhookHarness {
     this.store = new DeliveryStore(this.db);
     this.events = new EventStore(this.db);
     this.secrets = new WebhookSecrets(runtime);
+    this.windows = new MaintenanceWindows(runtime);
     const post = createPoster({ resolver: createZoneResolver(zone), rules: createUrlPolicy(["127.0.0.0/8"]), clock });
     const options = {
-      ...{ store: this.store, events: this.events, secrets: this.secrets },
+      ...{ store: this.store, events: this.events, secrets: this.secrets, windows: this.windows },
+      loadDocs: async () => EVENT_DOCS,
       send:
         sender?.(clock) ??
         createSender({ post, clock, userAgent: "Postwarden/test", baseUrl: null, loadDocs: async () => EVENT_DOCS }),
@@ -114,12 +118,17 @@ class WebhookHarness {
   event(
     url: string | null,
     data: unknown = {},
-    { accountId, mode, subject = "target:1" }: Owner & { readonly subject?: string } = LIVE_OWNER,
+    {
+      accountId,
+      mode,
+      subject = "target:1",
+      type = "test.event",
+    }: Owner & { readonly subject?: string; readonly type?: string } = LIVE_OWNER,
   ): string {
     const id = newId();
     this.db.sqlite.run(
       "INSERT INTO outbox (id, account_id, mode, type, subject, data, url, created_at_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-      [id, accountId, mode, "test.event", subject, JSON.stringify(data), url, this.clock.nowMs()],
+      [id, accountId, mode, type, subject, JSON.stringify(data), url, this.clock.nowMs()],
     );
     return id;
   }

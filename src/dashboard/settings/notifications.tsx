@@ -16,6 +16,7 @@ import {
   type MailSubscription,
 } from "../../notifications/mail/subscription-store.ts";
 import { CHANNEL_TITLES, maskUrl } from "../../notifications/channels/channels.ts";
+import type { MaintenanceWindows } from "../../notifications/windows/windows.ts";
 import { webhookUrlSchema } from "../../notifications/webhooks/url-store.ts";
 import { Mono } from "../components/copy.tsx";
 import { Empty, Callout, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
@@ -23,12 +24,14 @@ import { Button, Field, PostForm, SelectField, TextAreaField } from "../componen
 import { Link, Badge } from "../components/inline.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/figures.tsx";
+import { createWindowActions, QuietCallout, WindowPanels } from "./windows.tsx";
 import { formAction, page, type PageRoute, publicAction, publicPage } from "../page.ts";
 import { type View, type Viewer, redirectTo } from "../visit.ts";
 
 export interface NotificationUseCases {
   readonly notifications: Notifications;
   readonly rules: UrlPolicy;
+  readonly windows: MaintenanceWindows;
   /** Whether the service can send mail. */
   readonly hasMail: boolean;
   /** Mails a user that mail works, and returns null or why it was not sent; null where the service sends no mail. */
@@ -69,10 +72,11 @@ const readBody = <S extends z.ZodType>(schema: S, body: unknown): z.output<S> =>
 
 /** Default webhook and recipients, digests, and mail that was stopped. */
 export const createNotificationPages = (useCases: NotificationUseCases) => {
-  const { notifications, rules, hasMail } = useCases;
+  const { notifications, rules, hasMail, windows } = useCases;
   const view = ({ caller, mode, user }: Viewer): View => {
     const facts = { settings: notifications.view(caller), hasMail, isTest: mode === "test" };
-    const body = <NotificationsPage {...facts} isOwner={user.role === "owner"} />;
+    const who = { isOwner: user.role === "owner", isOperator: user.isOperator };
+    const body = <NotificationsPage {...facts} {...who} windows={windows.view(caller)} />;
     return { title: "Notifications", section: "settings", body };
   };
   return [
@@ -98,6 +102,7 @@ export const createNotificationPages = (useCases: NotificationUseCases) => {
       { rerender: ({ viewer }) => view(viewer) },
     ),
     createTestAction(useCases),
+    ...createWindowActions(windows, view),
     formAction(
       { path: `${PATH}/mail`, form: mailForm },
       async ({ viewer, form, done }) => {
@@ -138,9 +143,11 @@ interface PageProps {
   readonly isTest: boolean;
   /** Others only see the settings. */
   readonly isOwner: boolean;
+  readonly isOperator: boolean;
+  readonly windows: ReturnType<MaintenanceWindows["view"]>;
 }
 
-const NotificationsPage = ({ settings, hasMail, isTest, isOwner }: PageProps) => (
+const NotificationsPage = ({ settings, hasMail, isTest, windows, isOwner, isOperator }: PageProps) => (
   <>
     <PageHead
       title="Notifications"
@@ -154,6 +161,7 @@ const NotificationsPage = ({ settings, hasMail, isTest, isOwner }: PageProps) =>
         </p>
       </Callout>
     )}
+    <QuietCallout quietUntil={windows.quiet_until} />
     <Columns
       side={
         !isTest &&
@@ -166,6 +174,7 @@ const NotificationsPage = ({ settings, hasMail, isTest, isOwner }: PageProps) =>
       }
     >
       {isOwner ? <Defaults {...{ settings, hasMail, isTest }} /> : <DefaultRows settings={settings} />}
+      <WindowPanels {...{ windows, isOwner, isOperator }} />
       {!isTest && <Stopped stopped={settings.stopped} isOwner={isOwner} />}
     </Columns>
   </>
@@ -182,7 +191,7 @@ const DefaultRows = ({ settings }: Pick<PageProps, "settings">) => (
   </Panel>
 );
 
-const Defaults = ({ settings, hasMail, isTest }: Omit<PageProps, "isOwner">) => (
+const Defaults = ({ settings, hasMail, isTest }: Pick<PageProps, "settings" | "hasMail" | "isTest">) => (
   <Panel title="Defaults" aside={<Link href="/webhooks">Deliveries</Link>}>
     <PostForm action={PATH} class="form">
       <Field

@@ -237,6 +237,7 @@ const Conclusion = ({ id, status, lastProblem, lastHttpStatus, dueAtMs, finished
   const titles = {
     delivered: `The receiver responded ${lastHttpStatus ?? "2xx"}`,
     pending: attempts === 0 ? "Not sent yet" : `${countText(attempts, "attempt")} failed; we try again`,
+    summarized: "A message after a maintenance window was about it",
     rejected: "The receiver refused it three times, so it is not sent again",
     failed: "Every attempt failed, so it is not sent again",
     cancelled: "It was cancelled before it was delivered",

@@ -6,7 +6,7 @@ import {
   type UrlUse,
 } from "../../notifications/webhooks/endpoints.ts";
 import { Mono } from "../components/copy.tsx";
-import { Empty, Columns, PageHead, Panel } from "../components/panel.tsx";
+import { Callout, Empty, Columns, PageHead, Panel } from "../components/panel.tsx";
 import { Button, Field, PostForm, SelectField } from "../components/form.tsx";
 import type { IconName } from "../components/icon.tsx";
 import { ButtonLink, Link, Badge, type Kind } from "../components/inline.tsx";
@@ -36,6 +36,7 @@ export const ENDPOINT_WORDS: Readonly<Record<EndpointState, StateWords>> = {
 export const DELIVERY_WORDS: Readonly<Record<DeliveryStatus, StateWords>> = {
   pending: { kind: "unknown", icon: "clock", label: "Waiting" },
   delivered: { kind: "ok", label: "Delivered" },
+  summarized: { kind: "ok", label: "In a summary" },
   rejected: { kind: "bad", label: "Rejected" },
   failed: { kind: "bad", label: "Failed" },
   cancelled: { kind: "unknown", label: "Cancelled" },
@@ -60,6 +61,8 @@ interface OverviewProps {
   /** The URL that gets every event of the account; null without one. */
   readonly defaultUrl: string | null;
   readonly isOwner: boolean;
+  /** The end of a maintenance window that is on. */
+  readonly quietUntil: string | null;
   readonly types: readonly string[];
 }
 
@@ -77,7 +80,7 @@ const conclusionOf = (endpoints: readonly EndpointStatus[]): string => {
 };
 
 /** The URLs that events are sent to, and how to set and test one. */
-export const OverviewPage = ({ endpoints, defaultUrl, isOwner, types }: OverviewProps) => (
+export const OverviewPage = ({ endpoints, defaultUrl, isOwner, quietUntil, types }: OverviewProps) => (
   <>
     <PageHead
       title="Webhooks"
@@ -89,6 +92,20 @@ export const OverviewPage = ({ endpoints, defaultUrl, isOwner, types }: Overview
         </>
       }
     />
+    {quietUntil !== null && (
+      <Callout
+        kind="warn"
+        label="Maintenance"
+        title={
+          <>
+            Channels get no messages until <Time atMs={Date.parse(quietUntil)} style="full" />
+          </>
+        }
+        actions={<ButtonLink href="/settings/notifications">Maintenance windows</ButtonLink>}
+      >
+        <p>What happens meanwhile is in one message after it. Webhooks are not delayed.</p>
+      </Callout>
+    )}
     <Panel title="URLs" isFlush>
       {endpoints.length === 0 ? <NoUrls /> : <Urls endpoints={endpoints} />}
     </Panel>

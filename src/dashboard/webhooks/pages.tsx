@@ -7,6 +7,7 @@ import type { Notifications } from "../../notifications/settings/store.ts";
 import { writeDeliveries, TEST_TYPE, type Webhooks } from "../../notifications/webhooks/webhooks.ts";
 import { maskUrl } from "../../notifications/channels/channels.ts";
 import { DELIVERY_STATUSES, type DeliveryFilters } from "../../notifications/webhooks/delivery-store.ts";
+import type { MaintenanceWindows } from "../../notifications/windows/windows.ts";
 import type { WebhookSecret } from "../../notifications/webhooks/secret-store.ts";
 import { webhookUrlSchema } from "../../notifications/webhooks/url-store.ts";
 import { formAction, page } from "../page.ts";
@@ -23,6 +24,7 @@ export interface WebhookPageUseCases {
   readonly webhooks: Webhooks;
   readonly notifications: Notifications;
   readonly rules: UrlPolicy;
+  readonly windows: MaintenanceWindows;
   readonly types: readonly string[];
 }
 
@@ -32,11 +34,14 @@ const params = z.object({ id: z.string().refine(isId) });
 
 const ownerOf = (viewer: Viewer) => ({ accountId: viewer.account.id, mode: viewer.mode });
 
-const overviewOf = ({ webhooks, notifications, types }: WebhookPageUseCases, viewer: Viewer): View => {
+const overviewOf = ({ webhooks, notifications, windows, types }: WebhookPageUseCases, viewer: Viewer): View => {
   const owner = ownerOf(viewer);
   const endpoints = webhooks.endpoints.list(owner);
   const defaultUrl = notifications.view(owner).webhook_url;
-  const body = <OverviewPage {...{ endpoints, defaultUrl, types }} isOwner={viewer.user.role === "owner"} />;
+  const { quiet_until: quietUntil } = windows.view(owner);
+  const body = (
+    <OverviewPage {...{ endpoints, defaultUrl, quietUntil, types }} isOwner={viewer.user.role === "owner"} />
+  );
   return { title: "Webhooks", section: "webhooks", body };
 };
 

@@ -34,7 +34,7 @@ export type Fact =
   | {
       readonly kind: "webhook";
       readonly mode: KeyMode;
-      readonly status: "delivered" | "pending" | "rejected" | "failed" | "cancelled";
+      readonly status: "delivered" | "pending" | "summarized" | "rejected" | "failed" | "cancelled";
       readonly ageMs: number;
     };
 

@@ -44,6 +44,7 @@ import m0041 from "../../../drizzle/0041_cynical_molly_hayes.sql" with { type: "
 import m0042 from "../../../drizzle/0042_first_steps_and_warnings.sql" with { type: "text" };
 import m0043 from "../../../drizzle/0043_list_troubles.sql" with { type: "text" };
 import m0044 from "../../../drizzle/0044_lyrical_korvac.sql" with { type: "text" };
+import m0045 from "../../../drizzle/0045_chubby_centennial.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -97,4 +98,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0042_first_steps_and_warnings", sql: m0042 },
   { name: "0043_list_troubles", sql: m0043 },
   { name: "0044_lyrical_korvac", sql: m0044 },
+  { name: "0045_chubby_centennial", sql: m0045 },
 ];

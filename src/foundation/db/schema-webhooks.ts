@@ -46,7 +46,7 @@ export const webhookDeliveries = sqliteTable(
     type: requiredText(),
     /** The request body, the same in every attempt. */
     body: requiredText(),
-    status: text({ enum: ["pending", "delivered", "rejected", "failed", "cancelled"] }).notNull(),
+    status: text({ enum: ["pending", "delivered", "summarized", "rejected", "failed", "cancelled"] }).notNull(),
     attempts: counter(),
     /** Attempts that the receiver refused permanently (4xx). */
     rejections: counter(),
@@ -111,6 +111,39 @@ export const webhookPauses = sqliteTable(
     primaryKey({ columns: [table.accountId, table.mode, table.url] }),
     index("webhook_pauses_by_end").on(table.untilMs),
   ],
+);
+
+/** Channels with deliveries that wait for the end of a maintenance window: their events are then sent as one message. */
+export const webhookHolds = sqliteTable(
+  "webhook_holds",
+  {
+    accountId: requiredText("account_id"),
+    mode: modeColumn(),
+    url: requiredText(),
+    sinceMs: requiredInteger("since_ms"),
+  },
+  (table) => [primaryKey({ columns: [table.accountId, table.mode, table.url] })],
+);
+
+/** Times in which no mail and no messages are sent: one until a time, or one that comes back every week. */
+export const maintenanceWindows = sqliteTable(
+  "maintenance_windows",
+  {
+    id: text().primaryKey(),
+    /** Null: set by the operator, for all accounts and both modes. */
+    accountId: text("account_id"),
+    mode: modeColumn(),
+    /** The end of a window that began when it was set; null for a weekly one. */
+    untilMs: integer("until_ms"),
+    /** Of a weekly one: the days on which it begins, as `mon,tue`; null otherwise. */
+    days: text(),
+    /** Minutes since midnight in `timeZone`; an end before the beginning is on the next day. */
+    fromMinute: integer("from_minute"),
+    toMinute: integer("to_minute"),
+    timeZone: text("time_zone"),
+    createdAtMs: requiredInteger("created_at_ms"),
+  },
+  (table) => [index("maintenance_windows_by_account").on(table.accountId, table.mode)],
 );
 
 /** A kind of mail to a recipient, from the first mail on: its link to stop such mail, and whether that was used. */

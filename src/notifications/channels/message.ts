@@ -12,6 +12,8 @@ export interface MessageContext {
 }
 
 const FACTS_MAX = 10;
+/** Lines of a summary that are shown. */
+const LINES_MAX = 20;
 const VALUE_CHARACTERS_MAX = 300;
 const TITLE_CHARACTERS_MAX = 200;
 const SOURCE_CHARACTERS_MAX = 255;
@@ -45,6 +47,27 @@ const FACTS = {
   checked_at: "Checked",
 };
 
+const linesSchema = z.object({
+  lines: z.array(z.object({ at: z.string(), text: z.string(), ended_at: z.string().nullable() })),
+  more: z.number(),
+});
+
+/** `2026-01-01T22:14:00.000Z` to the minute. */
+const minuteOf = (time: string) => oneLine(time).slice(0, "2026-01-01T22:14".length).replace("T", " ");
+
+/** The lines of a summary of many events, in place of the fields of one. */
+const linesOf = (data: Data): Array<[string, string]> | null => {
+  const read = linesSchema.safeParse(data);
+  if (!read.success) return null;
+  const { lines, more } = read.data;
+  const shown = lines.slice(0, LINES_MAX).map(({ at, text, ended_at }): [string, string] => {
+    const ended = ended_at === null ? "" : ` (ended ${minuteOf(ended_at)} UTC)`;
+    return [`${minuteOf(at)} UTC`, cut(oneLine(text), VALUE_CHARACTERS_MAX) + ended];
+  });
+  const left = more + lines.length - shown.length;
+  return left === 0 ? shown : [...shown, ["More", `and ${left} more; see the event feed`]];
+};
+
 /** What an event is about, the first that it has. */
 const SOURCES = ["target", "domain", "list_name", "name"];
 
@@ -71,10 +94,11 @@ export const eventMessage = (body: string, { baseUrl, docs }: MessageContext): C
     return value === "" ? [] : [[name, cut(value, VALUE_CHARACTERS_MAX)]];
   });
   const at = oneLine(timestamp);
+  const shown = linesOf(data) ?? facts.slice(0, FACTS_MAX);
   return {
     title: cut(marks.length === 0 ? title : `[${marks.join(", ")}] ${title}`, TITLE_CHARACTERS_MAX),
     severity: severity.success ? severity.data : null,
-    facts: [...facts.slice(0, FACTS_MAX), ["Event", `${oneLine(type)}, ${at}`]],
+    facts: [...shown, ["Event", `${oneLine(type)}, ${at}`]],
     links: linksOf(type, data, baseUrl),
     source: cut(SOURCES.map(textIn).find((text) => text !== "") ?? "Postwarden", SOURCE_CHARACTERS_MAX),
     type: oneLine(type),

@@ -63,6 +63,7 @@ const start = () => {
     batcher,
     mails,
     subscriptions: mailing.subscriptions,
+    windows: mailing.windows,
     waiting: () => rows.map(({ id }) => id),
     sent: () => mails.map(({ to, subject }) => `${to} ${subject}`),
     add: (recipient: string, id: string, account = "x") =>
@@ -119,6 +120,26 @@ describe("queued mail", () => {
     await batcher.send();
     expect(sent()).toEqual(["a@example.com 1,2", "a@example.com 3", "b@example.com 4"]);
     expect(waiting()).toEqual([]);
+  });
+
+  test("waits for the end of a maintenance window, then is one mail, and is tried for a day from there", async () => {
+    const { batcher, add, clock, sent, waiting, windows, answer } = start();
+    const owner = { accountId: "x", mode: "live" } as const;
+    await windows.add(owner, { until: new Date(clock.nowMs() + 3 * DAY_MS).toISOString() });
+    add("a@example.com", "1");
+    add("a@example.com", "2", "y");
+    await clock.advance(DAY_MS);
+    add("a@example.com", "3");
+    await batcher.send();
+    expect([sent(), waiting()]).toEqual([["a@example.com 2"], ["1", "3"]]);
+    await clock.advance(2 * DAY_MS);
+    answer(err({ isFinal: false, problem: "Not now." }));
+    await batcher.send();
+    expect(waiting()).toEqual(["1", "3"]);
+    answer(ok(null));
+    await clock.advance(10 * MINUTE_MS);
+    await batcher.send();
+    expect([sent().at(-1), waiting()]).toEqual(["a@example.com 1,3", []]);
   });
 
   test("reaches every recipient in one run, however many there are", async () => {

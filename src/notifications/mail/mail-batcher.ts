@@ -1,9 +1,11 @@
 import { forEachIsolated } from "../../foundation/base/in-steps.ts";
+import type { Owner } from "../../foundation/base/secrets.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import type { Mailer } from "../../foundation/net/mailer.ts";
 import { composeMail } from "./compose-mail.ts";
 import type { MailContent, MailLinks } from "./mail-content.ts";
+import type { MaintenanceWindows } from "../windows/windows.ts";
 import { type MailSubscriptions, mailOffOf, type MailTopic } from "./subscription-store.ts";
 
 /** Something that waits in a mail queue for one recipient. */
@@ -25,6 +27,8 @@ export interface MailQueue<Row extends QueuedMail> {
 export interface Mailing extends Pick<MailLinks, "baseUrl" | "brandName"> {
   readonly mailer: Mailer;
   readonly subscriptions: MailSubscriptions;
+  /** When nothing is sent. */
+  readonly windows: Pick<MaintenanceWindows, "mustWait" | "waitedUntilMs">;
 }
 
 export interface MailBatcherDeps<Row extends QueuedMail> {
@@ -87,7 +91,26 @@ export class MailBatcher<Row extends QueuedMail> {
       return `${kind}:${accountId}`;
     });
     const send = (group: readonly Row[]) => this.#sendOne(recipient, group);
-    await forEachIsolated(groups.values(), send, { onFailure: this.#logFailure });
+    const ready = [...groups.values()].filter((group) => !this.#mustWait(group));
+    await forEachIsolated(ready, send, { onFailure: this.#logFailure });
+  }
+
+  /** Whether a maintenance window of their account is on. */
+  #mustWait([oldest]: readonly Row[]) {
+    const owner = this.#ownerOf(oldest);
+    return owner !== null && this.deps.mailing.windows.mustWait(owner, oldest?.createdAtMs ?? 0);
+  }
+
+  /** Since when the oldest row could be sent. */
+  #waitingSinceMs([oldest]: readonly Row[]) {
+    const [owner, createdAtMs] = [this.#ownerOf(oldest), oldest?.createdAtMs ?? 0];
+    return owner === null ? createdAtMs : this.deps.mailing.windows.waitedUntilMs(owner, createdAtMs);
+  }
+
+  /** Mail is sent for live keys only. */
+  #ownerOf(row: Row | undefined): Owner | null {
+    const topic = row === undefined ? null : this.deps.topicOf(row);
+    return topic === null ? null : { accountId: topic.accountId, mode: "live" };
   }
 
   async #sendOne(recipient: string, rows: readonly Row[]) {
@@ -102,7 +125,7 @@ export class MailBatcher<Row extends QueuedMail> {
       return this.#remove(rows);
     }
     const { isFinal, problem } = sent.error;
-    const isTooOld = this.runtime.clock.nowMs() - (rows[0]?.createdAtMs ?? 0) > RETRY_MS_MAX;
+    const isTooOld = this.runtime.clock.nowMs() - this.#waitingSinceMs(rows) > RETRY_MS_MAX;
     if (!isFinal && !isTooOld)
       return this.runtime.log.warn(`${name} not accepted, will be retried`, { error: problem });
     this.runtime.log.error(`${name} dropped`, { entries: rows.length, error: problem });

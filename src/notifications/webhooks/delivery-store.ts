@@ -121,7 +121,7 @@ export const prepareDeliveries = (db: Db) =>
     ...prepareEndpoints(db),
   });
 
-export const DELIVERY_STATUSES = ["pending", "delivered", "rejected", "failed", "cancelled"] as const;
+export const DELIVERY_STATUSES = ["pending", "delivered", "summarized", "rejected", "failed", "cancelled"] as const;
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 /** A URL of an owner. */

@@ -6,10 +6,17 @@ import { AttemptRecorder } from "./attempt-recorder.ts";
 import { type DeliverySlot, DeliverySlots, type QueuedEndpoint, queuedEndpointOf } from "./delivery-slots.ts";
 import { type Delivery, queueKey, type WebhookEndpoint } from "./delivery-store.ts";
 import type { Sender } from "./send.ts";
+import { type HoldDeps, Holds } from "./holds.ts";
 import { EVENTS_AT_ONCE_MAX, OutboxRelay, type OutboxRelayDeps } from "./event-store.ts";
 
-export interface DispatcherDeps extends OutboxRelayDeps {
+export interface DispatcherDeps extends OutboxRelayDeps, HoldDeps {
   readonly send: Sender;
+}
+
+/** Channels that a maintenance window holds, and those that one has held. */
+interface Scanned {
+  readonly held: QueuedEndpoint[];
+  readonly released: QueuedEndpoint[];
 }
 
 /** A queue releases its slot after this many deliveries, so that a long one does not delay others. */
@@ -33,6 +40,7 @@ export class Dispatcher {
   readonly #relay: OutboxRelay;
   readonly #recorder: AttemptRecorder;
   readonly #slots: DeliverySlots;
+  readonly #holds: Holds;
   readonly #clockWatch: ClockWatch;
   /** Queues being sent. */
   readonly #running = new Map<string, Promise<void>>();
@@ -55,6 +63,7 @@ export class Dispatcher {
     this.#relay = new OutboxRelay(runtime, deps);
     this.#recorder = new AttemptRecorder(runtime, deps.store);
     this.#slots = new DeliverySlots(runtime.clock);
+    this.#holds = new Holds(runtime, deps);
     this.#clockWatch = new ClockWatch(runtime.clock);
     this.#polling = new Recurring(runtime, { name: "webhook dispatch", run: () => this.#poll(), retryMs: POLL_MS });
     // The next poll retries it.
@@ -95,7 +104,7 @@ export class Dispatcher {
     this.#slots.moveSlow(othersWait);
     const nowMs = this.runtime.clock.monotonicMs();
     for (const [key, untilMs] of this.#quietUntilMs) if (untilMs <= nowMs) this.#quietUntilMs.delete(key);
-    this.#scan();
+    await this.#follow(this.#scan());
     this.#startDue();
     return POLL_MS;
   }
@@ -108,19 +117,45 @@ export class Dispatcher {
     await this.runtime.db.commit((tx) => this.deps.store.shiftTimes(tx, stepMs));
   }
 
-  /** Finds endpoints with due deliveries, a part of them at each poll. */
-  #scan() {
+  /** Notes which channels are held, and summarizes what happened where a maintenance window is over. */
+  async #follow({ held, released }: Scanned) {
+    if (held.length > 0)
+      await this.runtime.db.commit((tx) => {
+        for (const endpoint of held) this.#holds.hold(tx, endpoint);
+      });
+    for (const endpoint of released) {
+      if (this.#isStopped) return;
+      await this.#holds.release(endpoint);
+      this.#due.set(endpoint.key, endpoint);
+    }
+  }
+
+  /** Finds endpoints with due deliveries, a part of them at each poll. Returns the channels that are held or were. */
+  #scan(): Scanned {
     const { store } = this.deps;
     const nowMs = this.runtime.clock.nowMs();
+    const scanned: Scanned = { held: [], released: [] };
     for (let examined = 0; examined < SCANNED_AT_ONCE_MAX && this.#due.size < SCANNED_AT_ONCE_MAX; examined++) {
       const next = store.endpointAfter(this.#scanned);
       this.#scanned = next ?? null;
-      if (next === undefined) return;
+      if (next === undefined) break;
       if (next.dueAtMs > nowMs) continue;
-      const endpoint = queuedEndpointOf(next);
-      const isDue = this.#slots.countOf(endpoint) === 0 || this.#nextHead(endpoint) !== undefined;
-      if (isDue) this.#due.set(endpoint.key, endpoint);
+      this.#examine(queuedEndpointOf(next), scanned);
     }
+    return scanned;
+  }
+
+  /** Sorts an endpoint with due deliveries: it is held, it was held, or its deliveries are sent. */
+  #examine(endpoint: QueuedEndpoint, { held, released }: Scanned) {
+    const isRunning = this.#slots.countOf(endpoint) > 0;
+    const state = endpoint.paceMs === 0 ? "none" : this.#holds.stateOf(endpoint);
+    if (state === "hold") {
+      this.#due.delete(endpoint.key);
+      held.push(endpoint);
+    } else if (state === "release") {
+      // A request that began before the window is recorded first.
+      if (!isRunning) released.push(endpoint);
+    } else if (!isRunning || this.#nextHead(endpoint) !== undefined) this.#due.set(endpoint.key, endpoint);
   }
 
   #startDue() {
@@ -186,6 +221,7 @@ export class Dispatcher {
     if (this.#isStopped || delivery?.status !== "pending" || delivery.url !== endpoint.url) return false;
     if (store.pausedUntil(delivery) > this.runtime.clock.nowMs()) return false;
     if (endpoint.paceMs === 0 && this.#isQuiet(endpoint)) return false;
+    if (endpoint.paceMs > 0 && this.#holds.stateOf(endpoint) !== "none") return false;
     this.#slots.beginRequest(slot);
     const { eventId, url, body } = delivery;
     const signing = await secrets.signing(delivery);

@@ -120,7 +120,7 @@ export const deliverySchema = namedResponse("WebhookDelivery", {
   ),
   status: enumField(
     DELIVERY_STATUSES,
-    "`rejected`: the receiver refused it three times with a 4xx other than 408, 409, 410, 425 and 429. `failed`: ten attempts failed, or the receiver responded 410 or that the URL is gone. `cancelled`: by a request, or because its URL was removed.",
+    "`summarized`: a message after a maintenance window is about it. `rejected`: the receiver refused it three times with a 4xx other than 408, 409, 410, 425 and 429. `failed`: ten attempts failed, or the receiver responded 410 or that the URL is gone. `cancelled`: by a request, or because its URL was removed.",
   ),
   attempts: integerField("Attempts since the event, or since the last redelivery."),
   created_at: timeField("When the event occurred."),

@@ -21,6 +21,10 @@ interface Credits {
   readonly held: number;
 }
 
+/** A delivery that waits for the end of a maintenance window is not late. */
+const NOT_HELD = `NOT EXISTS (SELECT 1 FROM webhook_holds AS hold
+  WHERE hold.account_id = delivery.account_id AND hold.mode = delivery.mode AND hold.url = delivery.url)`;
+
 /** The statements of the metrics; a test checks the query plan of each. */
 export const prepareBacklog = ({ sqlite }: Pick<Db, "sqlite">) =>
   statements({
@@ -48,12 +52,12 @@ export const prepareBacklog = ({ sqlite }: Pick<Db, "sqlite">) =>
     webhookDue: () =>
       sqlite.prepare<{ dueAtMs: number | null }, [number]>(
         `SELECT min(due_at_ms) AS dueAtMs
-      FROM (SELECT due_at_ms FROM webhook_deliveries WHERE due_at_ms IS NOT NULL LIMIT ?)`,
+      FROM (SELECT due_at_ms FROM webhook_deliveries AS delivery WHERE due_at_ms IS NOT NULL AND ${NOT_HELD} LIMIT ?)`,
       ),
     webhookEvent: () =>
       sqlite.prepare<{ eventId: string | null }, [number]>(
         `SELECT min(event_id) AS eventId
-      FROM (SELECT event_id FROM webhook_deliveries WHERE due_at_ms IS NOT NULL LIMIT ?)`,
+      FROM (SELECT event_id FROM webhook_deliveries AS delivery WHERE due_at_ms IS NOT NULL AND ${NOT_HELD} LIMIT ?)`,
       ),
     nextCheck: () =>
       sqlite.prepare<{ dueAtMs: number | null }, []>(

@@ -21,13 +21,37 @@ export const createAlertMails = (runtime: MailRuntime, mailing: Mailing): MailBa
     queue: new AlertMailQueue(runtime.db),
     mailing,
     compose: (rows) => {
-      const alerts = rows.flatMap((row) => alertSection(row) ?? []);
+      const alerts = withoutPassed(rows).flatMap((row) => alertSection(row) ?? []);
       return alerts.length === 0 ? null : alertMail(alerts);
     },
     topicOf: ({ accountId }) => (accountId === null ? null : { accountId, kind: "dmarc_alerts" }),
     gatherMs: MINUTE_MS,
     intervalMs: 10 * MINUTE_MS,
   });
+
+/** Which problem an alert begins or ends; null for one that does neither. */
+const incidentOf = ({ rule, body, domainId }: QueuedAlert) => {
+  const { incident } = findAlertRule(rule) ?? {};
+  if (incident === undefined || body === null) return null;
+  const { data } = readAlertBody(body);
+  const one = incident((field) => (typeof data[field] === "string" ? data[field] : ""), data);
+  return one === null ? null : { key: JSON.stringify([domainId, rule, ...one.about]), ends: one.ends };
+};
+
+/** Rows without the beginnings of problems that ended before the mail, such as in a maintenance window: the end says it all. */
+const withoutPassed = (rows: readonly QueuedAlert[]) => {
+  const open = new Map<string, QueuedAlert>();
+  const passed = new Set<QueuedAlert>();
+  for (const row of rows) {
+    const incident = incidentOf(row);
+    if (incident === null) continue;
+    const begin = open.get(incident.key);
+    if (incident.ends && begin !== undefined) passed.add(begin);
+    if (incident.ends) open.delete(incident.key);
+    else open.set(incident.key, row);
+  }
+  return rows.filter((row) => !passed.has(row));
+};
 
 const alertMail = (alerts: readonly AlertSection[]) => {
   const more = alerts.length - ALERTS_MAX;
