@@ -37,6 +37,7 @@ const start = () => {
     ...{ clock, add, check, spamcop },
     alerts,
     mails,
+    windows: mailing.windows,
     logged,
     list,
     fail(error: MailFailure): void {
@@ -93,6 +94,23 @@ describe("an alert mail", () => {
       "Blocklists: 8.8.4.1 is listed on SpamCop SCBL",
       "Blocklists: 3 new listings",
     ]);
+  });
+
+  test("after a maintenance window has one section for a listing that began and ended in it", async () => {
+    const { alerts, list, check, spamcop, clock, mails, windows } = start();
+    const untilMs = clock.nowMs() + 3 * 60 * MINUTE_MS;
+    await windows.add({ accountId: "account", mode: "live" }, { until: new Date(untilMs).toISOString() });
+    const id = await list("8.8.4.4");
+    await list("8.8.4.5");
+    await clock.advance(60 * MINUTE_MS);
+    spamcop("8.8.4.4", null);
+    await check(id);
+    await alerts.send();
+    expect(mails).toEqual([]);
+    await clock.advance(120 * MINUTE_MS);
+    await alerts.send();
+    expect(mails.map(({ subject }) => subject)).toEqual(["Blocklists: 1 new listing, 1 passed listing"]);
+    expect(mails[0]?.text).toContain("8.8.4.4 was listed on SpamCop SCBL (outbound)\nFrom 2026-01-01 00:00 UTC to");
   });
 
   test("that the relay refuses is sent again, and dropped when it is refused permanently or a day old", async () => {

@@ -239,8 +239,13 @@ const changesMail = (changes: readonly ChangeEntry[], notices: readonly NoticeEn
   };
 };
 
-/** Listings that began and ended before the mail, such as in a maintenance window. `changes` are in the order of their time. */
+/** Changes further apart are in one mail only where it had to wait for the end of a maintenance window. */
+const GATHERED_MS_MAX = 20 * MINUTE_MS;
+
+/** Listings that began and ended while the mail had to wait. `changes` are in the order of their time. */
 const passedListings = (changes: readonly ChangeEntry[]) => {
+  const [first, last] = [changes[0], changes.at(-1)].map((entry) => Date.parse(entry?.at ?? ""));
+  if (!((last ?? 0) - (first ?? 0) > GATHERED_MS_MAX)) return [];
   const open = new Map<string, ChangeEntry>();
   return changes.flatMap((entry): Array<readonly [begin: ChangeEntry, end: ChangeEntry]> => {
     const key = JSON.stringify([entry.target_id, entry.target, entry.name]);

@@ -1,6 +1,7 @@
+import type { Owner } from "../foundation/base/secrets.ts";
 import { systemClock } from "../foundation/base/clock.ts";
 import { WEEKDAYS } from "../notifications/windows/window-times.ts";
-import { MaintenanceWindows, type WindowOwner } from "../notifications/windows/windows.ts";
+import { MaintenanceWindows } from "../notifications/windows/windows.ts";
 import { accountOptions, argument, command, group, option, severalOf, type Terminal, toggle } from "./command.ts";
 import { accountIdOf, type DatabaseContext, inDatabase } from "./data-directory.ts";
 import { UsageError } from "./io.ts";
@@ -17,14 +18,14 @@ interface Chosen {
   readonly allAccounts: boolean;
 }
 
-const ownerOf = ({ db }: DatabaseContext, { account, mode, allAccounts }: Chosen): WindowOwner => {
+const ownerOf = ({ db }: DatabaseContext, { account, mode, allAccounts }: Chosen): Owner | null => {
   if (allAccounts && account !== undefined) throw new UsageError("Pass either --account or --all-accounts.");
   return allAccounts ? null : { accountId: accountIdOf(db, account), mode };
 };
 
 const windowsOf = ({ db }: DatabaseContext) => new MaintenanceWindows({ db, clock: systemClock });
 
-const show = (context: DatabaseContext & Terminal, owner: WindowOwner) => {
+const show = (context: DatabaseContext & Terminal, owner: Owner | null) => {
   const windows = windowsOf(context);
   const view = owner === null ? { quiet_until: null, windows: windows.viewOfOperator() } : windows.view(owner);
   const rows = view.windows.map(({ id, set_by, until, weekly, on_until }) => [
@@ -39,7 +40,7 @@ const show = (context: DatabaseContext & Terminal, owner: WindowOwner) => {
 /** Changes windows, with an entry in the audit log, and shows them. */
 const change = async (
   context: DatabaseContext & Terminal,
-  { owner, act }: { owner: WindowOwner; act: "add" | "remove" },
+  { owner, act }: { owner: Owner | null; act: "add" | "remove" },
   work: () => Promise<unknown>,
 ) => {
   const action = `notifications.windows.${act}`;

@@ -413,7 +413,7 @@ const ACCOUNT: Readonly<Record<string, FormCase>> = {
     ...{ changes: "maintenance_windows", action: "notifications.windows.add", subject: null },
   },
   "/settings/notifications/windows/weekly": {
-    fields: { "weekly.days": "mon", "weekly.from": "22:00", "weekly.to": "06:00", "weekly.time_zone": "UTC" },
+    fields: { days: "mon", from: "22:00", to: "06:00", time_zone: "UTC" },
     ...{ changes: "maintenance_windows", action: "notifications.windows.add", subject: null },
   },
   "/settings/notifications/windows/remove": {

@@ -8,19 +8,19 @@ import { parseSync } from "oxc-parser";
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 24_817,
-  blocklist: 61_245,
+  blocklist: 61_528,
   bulk: 53_425,
-  cli: 50_300,
-  dashboard: 162_221,
-  dmarc: 221_936,
+  cli: 51_046,
+  dashboard: 164_023,
+  dmarc: 222_165,
   doctor: 12_916,
-  foundation: 95_791,
+  foundation: 95_944,
   "main.ts": 133,
-  notifications: 29_828,
-  service: 40_547,
+  notifications: 35_099,
+  service: 40_587,
   verify: 58_383,
 };
-const FILES_MAX = 699;
+const FILES_MAX = 708;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

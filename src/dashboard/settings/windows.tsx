@@ -18,13 +18,12 @@ const PATH = `${PAGE}/windows`;
 
 const DAY_NAMES = { mon: "Mon", tue: "Tue", wed: "Wed", thu: "Thu", fri: "Fri", sat: "Sat", sun: "Sun" } as const;
 
-// Fields have the names of the API, so that what it refuses is shown beside them.
 const untilForm = z.object({ day: z.string().trim(), until: z.string().trim(), everyone: flag });
 const weeklyForm = z.object({
-  "weekly.days": listOf(z.enum(WEEKDAYS)),
-  "weekly.from": z.string().trim(),
-  "weekly.to": z.string().trim(),
-  "weekly.time_zone": z.string().trim(),
+  days: listOf(z.enum(WEEKDAYS)),
+  from: z.string().trim(),
+  to: z.string().trim(),
+  time_zone: z.string().trim(),
   everyone: flag,
 });
 const removeForm = z.object({ id: z.string().refine(isId), everyone: flag });
@@ -57,11 +56,9 @@ export const createWindowActions = (windows: MaintenanceWindows, view: (viewer: 
     ),
     formAction(
       { path: `${PATH}/weekly`, form: weeklyForm },
-      ({ viewer, form, done }) => {
-        const { everyone, "weekly.days": days, "weekly.from": from, "weekly.to": to } = form;
-        const weekly = { days, from, to, time_zone: form["weekly.time_zone"] };
+      ({ viewer, form: { everyone, ...weekly }, done }) => {
         done.after = { mode: viewer.mode, everyone, weekly };
-        return add(viewer, everyone, { weekly });
+        return add(viewer, everyone, { weekly }).catch(throwBesideFields);
       },
       { rerender },
     ),
@@ -75,6 +72,13 @@ export const createWindowActions = (windows: MaintenanceWindows, view: (viewer: 
       { rerender },
     ),
   ];
+};
+
+/** Shows a problem of `weekly.days`, as the API names it, beside the field `days`. */
+const throwBesideFields = (error: unknown): never => {
+  if (!(error instanceof AppError)) throw error;
+  const issues = error.details.issues?.map(({ path, message }) => ({ path: path.replace(/^weekly\./, ""), message }));
+  throw new AppError(error.code, { ...error.details, ...(issues === undefined ? {} : { issues }) });
 };
 
 /** Says that a window is on; nothing otherwise. */
@@ -182,19 +186,13 @@ const WeeklyForm = ({ isOperator }: Pick<PanelProps, "isOperator">) => {
         <fieldset>
           <legend>Begins on</legend>
           {WEEKDAYS.map((day) => (
-            <CheckField key={day} name="weekly.days" value={day} label={DAY_NAMES[day]} isChecked={false} />
+            <CheckField key={day} name="days" value={day} label={DAY_NAMES[day]} isChecked={false} />
           ))}
-          <GroupError name="weekly.days" />
+          <GroupError name="days" />
         </fieldset>
-        <Field name="weekly.from" label="From" value="22:00" isRequired />
-        <Field
-          name="weekly.to"
-          label="To"
-          value="06:00"
-          isRequired
-          hint="A time before the beginning is on the next day."
-        />
-        <Field name="weekly.time_zone" label="Time zone" value={timeZone} isRequired />
+        <Field name="from" label="From" value="22:00" isRequired />
+        <Field name="to" label="To" value="06:00" isRequired hint="A time before the beginning is on the next day." />
+        <Field name="time_zone" label="Time zone" value={timeZone} isRequired />
         <Everyone isOperator={isOperator} />
         <Button>Add</Button>
       </PostForm>

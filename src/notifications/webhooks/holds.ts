@@ -1,54 +1,19 @@
-import { and, asc, eq, sql } from "drizzle-orm";
 import { isoTime } from "../../foundation/base/clock.ts";
 import { newId } from "../../foundation/base/secrets.ts";
-import type { Db, Tx } from "../../foundation/db/open.ts";
+import type { Tx } from "../../foundation/db/open.ts";
 import type { DbClock } from "../../foundation/db/runtime.ts";
-import { webhookDeliveries, webhookHolds } from "../../foundation/db/schema-webhooks.ts";
 import { channelOf } from "../channels/channels.ts";
 import { type HeldEvent, SUMMARY_TYPE, summaryOf } from "../channels/summary.ts";
 import type { MaintenanceWindows } from "../windows/windows.ts";
 import type { Delivery, DeliveryStore, WebhookEndpoint } from "./delivery-store.ts";
 import { eventBody } from "./event-store.ts";
+import { HoldStore } from "./hold-store.ts";
 import type { LoadEventDocs } from "./send.ts";
 
 /** Events of one message; more than that are in another one. */
 const EVENTS_MAX = 1_000;
 /** How long nothing is held after the longest wait. */
 const PAUSE_MS = 60 * 60_000;
-
-const holds = webhookHolds;
-const deliveries = webhookDeliveries;
-const isHold = ({ accountId, mode, url }: WebhookEndpoint) =>
-  and(eq(holds.accountId, accountId), eq(holds.mode, mode), eq(holds.url, url));
-
-class HoldStore {
-  constructor(private readonly db: Db) {}
-
-  sinceMs(endpoint: WebhookEndpoint): number | undefined {
-    return this.db.orm.select({ sinceMs: holds.sinceMs }).from(holds).where(isHold(endpoint)).get()?.sinceMs;
-  }
-
-  insert(_tx: Tx, { accountId, mode, url }: WebhookEndpoint, sinceMs: number) {
-    this.db.orm.insert(holds).values({ accountId, mode, url, sinceMs }).onConflictDoNothing().run();
-  }
-
-  remove(_tx: Tx, endpoint: WebhookEndpoint) {
-    this.db.orm.delete(holds).where(isHold(endpoint)).run();
-  }
-
-  /** The oldest pending deliveries to a URL that were not tried yet. */
-  untried({ accountId, mode, url }: WebhookEndpoint, limit: number): Delivery[] {
-    const { accountId: account, attempts, eventId } = deliveries;
-    const untried = [eq(account, accountId), eq(deliveries.mode, mode), eq(deliveries.url, url), eq(attempts, 0)];
-    return this.db.orm
-      .select()
-      .from(deliveries)
-      .where(and(...untried, sql`status = 'pending'`))
-      .orderBy(asc(eventId))
-      .limit(limit)
-      .all();
-  }
-}
 
 export interface HoldDeps {
   readonly store: DeliveryStore;

@@ -95,7 +95,7 @@ export const REMOVE_WINDOW = declareRoute({
   operationId: "removeMaintenanceWindow",
   tag: TAG,
   summary: "End a maintenance window",
-  description: "Ends a single window, or removes a weekly one. What waits is sent if no other window is on.",
+  description: "Ends a single window, or removes a weekly one. Events that wait are sent if no other window is on.",
   scope: "webhooks:write",
   params: z.object({ id: idParameter("maintenance window") }),
   responses,

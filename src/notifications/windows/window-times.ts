@@ -29,8 +29,13 @@ const formatterOf = (timeZone: string) => {
   if (known !== undefined) return known;
   const made = new Intl.DateTimeFormat("en-GB", {
     timeZone,
-    ...{ year: "numeric", month: "2-digit", day: "2-digit", weekday: "short" },
-    ...{ hour: "2-digit", minute: "2-digit", hourCycle: "h23" },
+    year: "numeric",
+    month: "2-digit",
+    day: "2-digit",
+    weekday: "short",
+    hour: "2-digit",
+    minute: "2-digit",
+    hourCycle: "h23",
   });
   formatters.set(timeZone, made);
   return made;
@@ -44,7 +49,7 @@ const localParts = (ms: number, timeZone: string) => {
   );
   const part = (type: Intl.DateTimeFormatPartTypes) => parts.get(type) ?? "";
   return {
-    weekday: WEEKDAYS.findIndex((day) => day === part("weekday").toLowerCase()),
+    weekday: (WEEKDAYS as readonly string[]).indexOf(part("weekday").toLowerCase()),
     minute: Number(part("hour")) * HOUR_MINUTES + Number(part("minute")),
     text: `${part("year")}-${part("month")}-${part("day")}T${part("hour")}:${part("minute")}`,
   };

@@ -1,18 +1,10 @@
-import { and, asc, eq, isNull, or, sql } from "drizzle-orm";
 import { isoTime } from "../../foundation/base/clock.ts";
 import { DAY_MS, isTimeZone } from "../../foundation/base/days.ts";
 import { AppError } from "../../foundation/base/errors.ts";
 import { newId, type Owner } from "../../foundation/base/secrets.ts";
-import type { Db, Tx } from "../../foundation/db/open.ts";
 import type { DbClock } from "../../foundation/db/runtime.ts";
-import { maintenanceWindows } from "../../foundation/db/schema-webhooks.ts";
-import { statements } from "../../foundation/db/statements.ts";
+import { type WindowRow, WindowStore } from "./window-store.ts";
 import { clockTime, minuteOfDay, QUIET_MS_MAX, type Weekday, WEEKDAYS, weeklyEndMs } from "./window-times.ts";
-
-type WindowRow = Readonly<typeof maintenanceWindows.$inferSelect>;
-
-/** Whose window: null for one of the operator, which is for all accounts. */
-export type WindowOwner = Owner | null;
 
 /** A window to set: from now until a time, or every week. */
 export interface NewWindow {
@@ -31,52 +23,6 @@ interface WeeklyWindow {
 /** Windows of one owner. */
 export const WINDOWS_MAX = 20;
 
-const table = maintenanceWindows;
-const belongsTo = (owner: WindowOwner) =>
-  owner === null ? isNull(table.accountId) : and(eq(table.accountId, owner.accountId), eq(table.mode, owner.mode));
-
-class WindowStore {
-  readonly #sql;
-
-  constructor(private readonly db: Db) {
-    this.#sql = statements({
-      inForce: () =>
-        db.orm
-          .select()
-          .from(table)
-          .where(
-            or(
-              isNull(table.accountId),
-              and(eq(table.accountId, sql.placeholder("accountId")), eq(table.mode, sql.placeholder("mode"))),
-            ),
-          )
-          .orderBy(asc(table.id))
-          .prepare(),
-    });
-  }
-
-  /** The windows of an owner and of the operator, the oldest first. */
-  inForce({ accountId, mode }: Owner): WindowRow[] {
-    return this.#sql.inForce.all({ accountId, mode });
-  }
-
-  of(owner: WindowOwner): WindowRow[] {
-    return this.db.orm.select().from(table).where(belongsTo(owner)).orderBy(asc(table.id)).all();
-  }
-
-  insert(_tx: Tx, row: WindowRow) {
-    this.db.orm.insert(table).values(row).run();
-  }
-
-  remove(_tx: Tx, id: string) {
-    this.db.orm.delete(table).where(eq(table.id, id)).run();
-  }
-
-  end(_tx: Tx, id: string, nowMs: number) {
-    this.db.orm.update(table).set({ untilMs: nowMs }).where(eq(table.id, id)).run();
-  }
-}
-
 /** When a window ends that is on at a time; null when it is not on. */
 const endOf = (row: WindowRow, nowMs: number): number | null => {
   const { untilMs, fromMinute, toMinute, timeZone } = row;
@@ -92,7 +38,7 @@ const daysOf = ({ days }: WindowRow): Weekday[] => {
 
 const refuse = (path: string, message: string) => new AppError("Invalid request body", { issues: [{ path, message }] });
 
-/** Times in which no mail and no messages are sent. What happens meanwhile is sent after them. Webhooks are not delayed. */
+/** Times in which no mail and no messages are sent. Events of that time are sent after it. Webhooks are not delayed. */
 export class MaintenanceWindows {
   readonly #store: WindowStore;
 
@@ -155,7 +101,7 @@ export class MaintenanceWindows {
   }
 
   /** Sets a window and returns its id. Throws `Invalid request body`, and `conflict` for one too many. */
-  async add(owner: WindowOwner, window: NewWindow): Promise<string> {
+  async add(owner: Owner | null, window: NewWindow): Promise<string> {
     const { db, clock } = this.runtime;
     const nowMs = clock.nowMs();
     const times = this.#timesOf(window, nowMs);
@@ -177,7 +123,7 @@ export class MaintenanceWindows {
   }
 
   /** Ends or removes a window. Throws `not_found` for one that the owner did not set. */
-  async remove(owner: WindowOwner, id: string) {
+  async remove(owner: Owner | null, id: string) {
     const { db, clock } = this.runtime;
     await db.commit((tx) => {
       const nowMs = clock.nowMs();

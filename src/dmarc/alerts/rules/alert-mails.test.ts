@@ -102,6 +102,22 @@ describe("an alert mail", () => {
     ]);
   });
 
+  test("leaves out a problem that ended before it, and keeps its end and those of other domains", async () => {
+    const { add, sender, raiseFor, clock, mails } = start();
+    const [first, second] = [add("example.com"), add("example.net")];
+    const change = (status: string) =>
+      ({ rule: "status_changed", data: { status }, summary: `now ${status}` }) as const;
+    raiseFor(first, change("action_required"));
+    raiseFor(second, change("action_required"));
+    raiseFor(first, change("active"));
+    await clock.advance(MINUTE_MS);
+    await sender.send();
+    expect(mails.map(({ subject }) => subject)).toEqual(["DMARC: 2 alerts for 2 domains"]);
+    expect(mails[0]?.text).toContain("example.com: now active");
+    expect(mails[0]?.text).toContain("example.net: now action_required");
+    expect(mails[0]?.text).not.toContain("example.com: now action_required");
+  });
+
   test("that the relay does not take is sent again, and dropped when it is refused for good or a day old", async () => {
     const { add, sender, raiseFor, clock, mails, fail, logged, countMails } = start();
     const domain = add("example.com");
