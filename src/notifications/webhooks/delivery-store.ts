@@ -249,6 +249,12 @@ export class DeliveryStore {
     return this.#statements.queue.all(...keyOf(queue), limit).map(({ id }) => id);
   }
 
+  /** The oldest pending deliveries to a URL that were not tried yet. */
+  untried(endpoint: WebhookEndpoint, limit: number): Delivery[] {
+    const untried = and(pendingAt(endpoint), eq(table.attempts, 0));
+    return this.db.orm.select().from(table).where(untried).orderBy(asc(table.eventId)).limit(limit).all();
+  }
+
   countPending(endpoint: WebhookEndpoint): number {
     return this.#statements.countPending.get({ ...endpoint })?.pending ?? 0;
   }

@@ -7,7 +7,7 @@ import { type HeldEvent, SUMMARY_TYPE, summaryOf } from "../channels/summary.ts"
 import type { MaintenanceWindows } from "../windows/windows.ts";
 import type { Delivery, DeliveryStore, WebhookEndpoint } from "./delivery-store.ts";
 import { eventBody } from "./event-store.ts";
-import { HoldStore } from "./hold-store.ts";
+import { HoldStore } from "../windows/window-store.ts";
 import type { LoadEventDocs } from "./send.ts";
 
 /** Events of one message; more than that are in another one. */
@@ -55,7 +55,7 @@ export class Holds {
     await db.commit((tx) => {
       const sinceMs = this.#store.sinceMs(endpoint);
       if (sinceMs === undefined) return;
-      const rows = this.#store.untried(endpoint, EVENTS_MAX);
+      const rows = this.deps.store.untried(endpoint, EVENTS_MAX);
       if (rows.length < EVENTS_MAX) this.#end(tx, endpoint);
       const held = rows.map((row): HeldEvent<Delivery> => ({ row, body: row.body }));
       const hasIncidents = channelOf(endpoint.url)?.hasIncidents === true;
@@ -87,9 +87,8 @@ export class Holds {
     const summary = { ...first, id, eventId: id, type: SUMMARY_TYPE, subject: "", body, createdAtMs: nowMs };
     for (const row of rows) {
       store.change(tx, row.id, { status: "summarized", dueAtMs: null, finishedAtMs: nowMs });
-      store.wakeQueue(tx, row, nowMs);
     }
-    store.insert(tx, { ...summary, dueAtMs: null });
-    store.wakeQueue(tx, { ...endpoint, subject: "" }, nowMs);
+    store.insert(tx, [{ ...summary, dueAtMs: null }]);
+    store.wakeQueues(tx, [...rows, { ...endpoint, subject: "" }], nowMs);
   }
 }

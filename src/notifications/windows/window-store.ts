@@ -1,7 +1,7 @@
 import { and, asc, eq, isNull, or, sql } from "drizzle-orm";
 import type { Owner } from "../../foundation/base/secrets.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
-import { maintenanceWindows } from "../../foundation/db/schema-webhooks.ts";
+import { maintenanceWindows, webhookHolds } from "../../foundation/db/schema-webhooks.ts";
 import { statements } from "../../foundation/db/statements.ts";
 
 export type WindowRow = Readonly<typeof maintenanceWindows.$inferSelect>;
@@ -50,5 +50,31 @@ export class WindowStore {
 
   end(_tx: Tx, id: string, nowMs: number) {
     this.db.orm.update(table).set({ untilMs: nowMs }).where(eq(table.id, id)).run();
+  }
+}
+
+/** A URL of a channel. */
+interface HeldUrl extends Owner {
+  readonly url: string;
+}
+
+const holds = webhookHolds;
+const isHold = ({ accountId, mode, url }: HeldUrl) =>
+  and(eq(holds.accountId, accountId), eq(holds.mode, mode), eq(holds.url, url));
+
+/** The channels that a window holds, or held. */
+export class HoldStore {
+  constructor(private readonly db: Db) {}
+
+  sinceMs(held: HeldUrl): number | undefined {
+    return this.db.orm.select({ sinceMs: holds.sinceMs }).from(holds).where(isHold(held)).get()?.sinceMs;
+  }
+
+  insert(_tx: Tx, { accountId, mode, url }: HeldUrl, sinceMs: number) {
+    this.db.orm.insert(holds).values({ accountId, mode, url, sinceMs }).onConflictDoNothing().run();
+  }
+
+  remove(_tx: Tx, held: HeldUrl) {
+    this.db.orm.delete(holds).where(isHold(held)).run();
   }
 }
