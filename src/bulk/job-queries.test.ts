@@ -95,7 +95,12 @@ describe("the rows of a list", () => {
     const found = (choice: RowChoice | undefined, subStatus?: SubStatus, text: string | null = null) =>
       allRows(queries, job, { results: resultsWanted(choice, subStatus), text } as never, "first");
     expect(await found("deliverable")).toEqual(every(0));
-    expect(await found("undeliverable")).toEqual([...every(1), 61]);
+    expect(await found("undeliverable")).toEqual(every(1));
+    expect(await found("no_address")).toEqual([61]);
+    expect(await found("no_address", "invalid_syntax")).toEqual([]);
+    expect(await queries.countRows(job, { ...ANY, results: resultsWanted("undeliverable", undefined) })).toBe(20);
+    expect(await queries.countRows(job, { ...ANY, results: "no_address" })).toBe(1);
+    expect(await queries.countDownload(job, { ...ANY, results: "no_address" }, {})).toBe(1);
     expect(await found("undeliverable", "mailbox_not_found")).toEqual(every(1));
     expect(await found("unsettled")).toEqual(every(2));
     expect(await found("deliverable", "mailbox_not_found")).toEqual([]);

@@ -2,6 +2,7 @@ import type { AttentionItem } from "../foundation/base/attention.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { readById, walk, type WalkPage } from "../foundation/base/walk.ts";
 import type { CreditHolds } from "../accounts/billing/store.ts";
+import { sumBy } from "../foundation/base/sums.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 import { SUB_STATUSES, type SubStatus, UNSETTLED, VERDICT_OF } from "../verify/result.ts";
 import { attentionOfLists, listTitle } from "./attention.ts";
@@ -37,6 +38,7 @@ export const ROW_CHOICES = [
   "undeliverable",
   "unsettled",
   "unfinished",
+  "no_address",
 ] as const;
 export type RowChoice = (typeof ROW_CHOICES)[number];
 
@@ -79,7 +81,7 @@ export const resultsWanted = (
   subStatus: SubStatus | undefined,
 ): ListRowFilter["results"] => {
   if (choice === undefined) return subStatus === undefined ? null : [subStatus];
-  if (choice === "unfinished") return subStatus === undefined ? choice : [];
+  if (choice === "unfinished" || choice === "no_address") return subStatus === undefined ? choice : [];
   return resultsOf(choice).filter((one) => subStatus === undefined || one === subStatus);
 };
 
@@ -259,10 +261,10 @@ export class JobQueries {
   #countOf(job: JobRow, { results, text }: ListRowFilter): number {
     if (text !== null || results === null) return Number.POSITIVE_INFINITY;
     if (results === "unfinished") return job.rowsTotal - job.rowsFinished;
+    if (results === "no_address") return job.rowsEmpty;
     const counts = this.deps.jobs
       .counts(job.number)
       .filter(({ subStatus }) => results.some((one) => one === subStatus));
-    const withoutAddress = results.includes("invalid_syntax") ? job.rowsEmpty : 0;
-    return counts.reduce((sum, { rows }) => sum + rows, withoutAddress);
+    return sumBy(counts, ({ rows }) => rows);
   }
 }

@@ -54,11 +54,17 @@ export type ExportFilters = ItemFilters | ListRowFilter;
 /** As SQLite does: other letters than those of ASCII stay as they are. */
 const lowered = (text: string): string => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
+const isWanted = (results: ListRowFilter["results"], { subStatus, normalizedEmail }: ListedRow): boolean => {
+  if (results === null) return true;
+  if (results === "unfinished") return subStatus === null;
+  if (results === "no_address") return normalizedEmail === "";
+  return normalizedEmail !== "" && results.includes(subStatus ?? "");
+};
+
 const isShown = (row: ListedRow, { results, text, trouble }: ListRowFilter): boolean => {
-  const { subStatus, submittedEmail, normalizedEmail } = row;
+  const { submittedEmail, normalizedEmail } = row;
   if (trouble !== undefined && row.trouble !== trouble) return false;
-  if (results === "unfinished" ? subStatus !== null : results !== null && !results.includes(subStatus ?? ""))
-    return false;
+  if (!isWanted(results, row)) return false;
   return text === null || lowered(submittedEmail).includes(text) || normalizedEmail.includes(text);
 };
 

@@ -5,8 +5,8 @@ import { LISTED_COLUMNS, type ListedRow } from "./list-store.ts";
 
 /** Which rows of a list are wanted; null: every row. */
 export interface ListRowFilter {
-  /** Rows with one of these results; `"unfinished"`: rows without a result. */
-  readonly results: readonly string[] | "unfinished" | null;
+  /** Rows with an address and one of these results; `"unfinished"`: without a result; `"no_address"`: without an address. */
+  readonly results: readonly string[] | "unfinished" | "no_address" | null;
   /** Rows that have this text in the address as submitted or in normal form, whatever the case. */
   readonly text: string | null;
   /** Rows whose address had this trouble with a mail host last. */
@@ -26,12 +26,21 @@ export interface WaitingRow extends ListedRow {
   readonly dueAtMs: number;
 }
 
-const conditionOf = ({ results, text, trouble }: ListRowFilter): string => {
-  const conditions = ["r.job = $job", "r.row_index BETWEEN $from AND $to"];
-  if (results === "unfinished") conditions.push("a.sub_status IS NULL");
-  else if (results !== null) conditions.push("a.sub_status IN (SELECT value FROM json_each($results))");
-  if (trouble !== undefined) conditions.push("a.trouble = $trouble");
-  if (text !== null)
+/** What a filter without a text says of addresses. */
+const addressConditions = ({ results, trouble }: ListRowFilter): readonly string[] => [
+  ...(results === null ? [] : [resultCondition(results)]),
+  ...(trouble === undefined ? [] : ["a.trouble = $trouble"]),
+];
+
+const resultCondition = (results: NonNullable<ListRowFilter["results"]>): string => {
+  if (results === "unfinished") return "a.sub_status IS NULL";
+  if (results === "no_address") return "a.normalized_email = ''";
+  return "a.normalized_email <> '' AND a.sub_status IN (SELECT value FROM json_each($results))";
+};
+
+const conditionOf = (filter: ListRowFilter): string => {
+  const conditions = ["r.job = $job", "r.row_index BETWEEN $from AND $to", ...addressConditions(filter)];
+  if (filter.text !== null)
     conditions.push(
       "(instr(lower(coalesce(r.submitted_email, a.email)), $text) > 0 OR instr(a.normalized_email, $text) > 0)",
     );
@@ -39,15 +48,6 @@ const conditionOf = ({ results, text, trouble }: ListRowFilter): string => {
 };
 
 type Parameters = Record<string, string | number>;
-
-/** What a filter without a text says of addresses. */
-const addressCondition = ({ results, trouble }: ListRowFilter): string => {
-  const conditions = ["a.job = $job", "a.position BETWEEN $from AND $to"];
-  if (results === "unfinished") conditions.push("a.sub_status IS NULL");
-  else if (results !== null) conditions.push("a.sub_status IN (SELECT value FROM json_each($results))");
-  if (trouble !== undefined) conditions.push("a.trouble = $trouble");
-  return conditions.join(" AND ");
-};
 
 /** Addresses that pass a filter, and their rows. */
 interface AddressCount {
@@ -74,7 +74,7 @@ export class RowStore {
   countAddresses(job: number, filter: ListRowFilter, { from, to }: Pick<RowWindow, "from" | "to">): AddressCount {
     const statement = this.db.sqlite.query<AddressCount, [Parameters]>(
       `SELECT coalesce(sum(a.normalized_email <> ''), 0) AS addresses, coalesce(sum(a.rows), 0) AS rows
-        FROM bulk_addresses a WHERE ${addressCondition(filter)}`,
+        FROM bulk_addresses a WHERE ${["a.job = $job", "a.position BETWEEN $from AND $to", ...addressConditions(filter)].join(" AND ")}`,
     );
     return statement.get({ job, from, to, ...parametersOf({ ...filter, text: null }) }) ?? { addresses: 0, rows: 0 };
   }

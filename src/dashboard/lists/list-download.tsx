@@ -3,16 +3,22 @@ import type { JobRow } from "../../bulk/results/job-store.ts";
 import type { EXPORT_COLUMNS, PRESETS } from "../../bulk/results/results-csv.ts";
 import { Button, CheckField, GetForm, SelectField } from "../components/form.tsx";
 import { ButtonLink } from "../components/inline.tsx";
-import { countText } from "../components/figures.tsx";
+import { countText, numberText } from "../components/figures.tsx";
 import { Panel } from "../components/panel.tsx";
 import { usePage } from "../visit.ts";
 
-/** The rows that a filter can show, in words. */
-export const showOptions = (hasOpenRows: boolean): ReadonlyArray<readonly [value: RowChoice | "", text: string]> => [
+/** The rows that a filter can show, in words. A choice that is made stays among them. */
+export const showOptions = (
+  { rowsFinished, rowsTotal, rowsEmpty }: JobRow,
+  chosen: string,
+): ReadonlyArray<readonly [value: RowChoice | "", text: string]> => [
   ["", "All rows"],
   ...ROW_GROUPS.map((group) => [group, GROUP_LABELS[group]] as const),
   ["risky", "Risky, of every kind"],
-  ...(hasOpenRows ? [["unfinished", "Without a result"] as const] : []),
+  ...(rowsFinished < rowsTotal || chosen === "unfinished" ? [["unfinished", "Without a result"] as const] : []),
+  ...(rowsEmpty > 0 || chosen === "no_address"
+    ? [["no_address", `Without an address (${numberText(rowsEmpty)})`] as const]
+    : []),
 ];
 
 const PRESET_OPTIONS = [
@@ -76,14 +82,13 @@ export const DownloadPanel = ({ job, choice }: { readonly job: JobRow; readonly 
   const { show, reason, q, host, preset, columns, isDistinct, isClean, rows } = choice;
   const path = `/lists/${job.id}`;
   const { href } = usePage();
-  const hasOpenRows = job.rowsFinished < job.rowsTotal || show === "unfinished";
   const isNarrowed = reason !== undefined || q !== undefined || host !== undefined;
   return (
     <Panel title="Download" id="download" aside={<ButtonLink href={path}>Close</ButtonLink>}>
       <GetForm action={path} class="form">
         <input type="hidden" name="confirm" value="download" />
         <div class="three-ways">
-          <SelectField name="show" label="Rows" value={show} options={showOptions(hasOpenRows)} isImmediate />
+          <SelectField name="show" label="Rows" value={show} options={showOptions(job, show)} isImmediate />
           <SelectField name="preset" label="For" value={preset ?? ""} options={PRESET_OPTIONS} isImmediate />
           {preset === undefined ? (
             <SelectField name="columns" label="Columns" value={columns} options={COLUMN_OPTIONS} isImmediate />

@@ -1,3 +1,4 @@
+import type { JobRow } from "../../bulk/results/job-store.ts";
 import type { WaitingRow } from "../../bulk/results/row-store.ts";
 import { Mono } from "../components/copy.tsx";
 import { Empty, Panel } from "../components/panel.tsx";
@@ -19,7 +20,7 @@ export interface ShownRow extends WaitingRow {
 }
 
 export interface RowsPanelProps {
-  readonly jobId: string;
+  readonly job: JobRow;
   readonly rows: readonly ShownRow[];
   readonly filters: {
     readonly show: string | undefined;
@@ -35,8 +36,6 @@ export interface RowsPanelProps {
   /** The rows of a full page. */
   readonly limit: number;
   readonly next: string | null;
-  /** Whether some rows have no result yet. */
-  readonly hasOpenRows: boolean;
 }
 
 /** The result of a row: its sub_status in words. */
@@ -76,7 +75,7 @@ const menuOf = ({ submittedEmail: email }: WaitingRow): Pick<TableRow, "menu"> =
         },
       };
 
-const RowTable = ({ jobId, rows }: Pick<RowsPanelProps, "jobId" | "rows">) => (
+const RowTable = ({ job, rows }: Pick<RowsPanelProps, "job" | "rows">) => (
   <Table
     caption="Rows of the list"
     columns={[
@@ -89,7 +88,7 @@ const RowTable = ({ jobId, rows }: Pick<RowsPanelProps, "jobId" | "rows">) => (
       key: row.rowIndex,
       cells: [
         rowNumber(row.rowIndex),
-        <Link href={`/lists/${jobId}/rows/${row.rowIndex}`} class="address">
+        <Link href={`/lists/${job.id}/rows/${row.rowIndex}`} class="address">
           {row.submittedEmail.trim() === "" ? (
             "no address"
           ) : (
@@ -119,9 +118,9 @@ const OrderLink = ({ order }: { readonly order: string }) => {
 };
 
 /** The rows of a list with their results, filtered and page by page. */
-export const RowsPanel = ({ jobId, rows, filters, count, reasons, limit, next, hasOpenRows }: RowsPanelProps) => {
+export const RowsPanel = ({ job, rows, filters, count, reasons, limit, next }: RowsPanelProps) => {
   const { show = "", reason = "", q = "", host, order } = filters;
-  const path = `/lists/${jobId}`;
+  const path = `/lists/${job.id}`;
   const shown = { show: show === "" ? null : show, reason: reason === "" ? null : reason, q: q === "" ? null : q };
   const download = withParameters(`${path}/results.csv`, { ...shown, host: host === undefined ? null : String(host) });
   return (
@@ -132,7 +131,7 @@ export const RowsPanel = ({ jobId, rows, filters, count, reasons, limit, next, h
         </p>
       )}
       <Filters action={path}>
-        <SelectField name="show" label="Show" value={show} options={showOptions(hasOpenRows)} />
+        <SelectField name="show" label="Show" value={show} options={showOptions(job, show)} />
         <SelectField
           name="reason"
           label="Reason"
@@ -157,7 +156,7 @@ export const RowsPanel = ({ jobId, rows, filters, count, reasons, limit, next, h
             </p>
           </Empty>
         ) : (
-          <RowTable jobId={jobId} rows={rows} />
+          <RowTable job={job} rows={rows} />
         )}
         <Pager next={next} shown={rows.length} total={count ?? undefined} rows={limit}>
           {rows.length > 0 && (

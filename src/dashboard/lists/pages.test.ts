@@ -477,7 +477,12 @@ describe("one list", () => {
     expect(await part("")).toEqual(["Ada Bob Cy Di Ed Flo", "customers-results.csv"]);
     expect(await part("?show=deliverable")).toEqual(["Ada", "customers-deliverable.csv"]);
     expect(await part("?show=risky")).toEqual(["Cy Di", "customers-risky.csv"]);
-    expect(await part("?show=undeliverable")).toEqual(["Bob Ed Flo", "customers-undeliverable.csv"]);
+    expect(await part("?show=undeliverable")).toEqual(["Bob Ed", "customers-undeliverable.csv"]);
+    expect(await part("?reason=invalid_syntax")).toEqual(["Ed", "customers-invalid_syntax.csv"]);
+    expect(await part("?show=no_address")).toEqual(["Flo", "customers-no_address.csv"]);
+    const { text, html } = await visitor.get(`${path}?show=undeliverable`);
+    expect(text).toContain("CSV of these 2 rows");
+    expect(html).toContain('<option value="no_address">Without an address (1)</option>');
     expect(await part("?show=unsettled")).toEqual(["Di", "customers-unsettled.csv"]);
     expect(await part("?reason=catch_all")).toEqual(["Cy", "customers-catch_all.csv"]);
   });

@@ -113,12 +113,11 @@ const rowsOf = async ({ queries }: ListUseCases, job: JobRow, query: RowsQuery) 
   const filter = filterOf(query);
   const { rows, next } = await queries.rows(job, filter, { behind: cursor ?? null, order, limit });
   return {
-    jobId: job.id,
+    job,
     filters: { show, reason, q, host, order },
     count: rows.length === 0 ? null : await queries.countRows(job, filter),
     limit,
     next: next === null ? null : String(next),
-    hasOpenRows: job.rowsFinished < job.rowsTotal,
     rows: rows.map((row) => ({ ...row, suggestion: rowHints(row).suggestion })),
   };
 };
