@@ -114,7 +114,7 @@ export class BlocklistSlice {
 
     const tables = new TargetTableStore(db);
     const reading = { store: tables, blocklists: store, targets, overview: this.overview };
-    this.table = new TargetTable({ store: tables, targets: store });
+    this.table = new TargetTable({ db, store: tables, targets: store });
     this.statuses = new ListStatuses(runtime, { ...reading, catalogue, health, budgets: createBudgetReader(db) });
     this.attention = createBlocklistAttention({ ...reading, table: this.table });
     const history = { store: new TargetHistoryStore(db), blocklists: store, lookups, catalogue };

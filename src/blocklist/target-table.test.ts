@@ -9,7 +9,7 @@ const OWNER = { accountId: "account", mode: "live" } as const;
 const startTable = () => {
   const fixture = createFixture();
   const store = new TargetTableStore(fixture.db);
-  const table = new TargetTable({ store, targets: fixture.store });
+  const table = new TargetTable({ db: fixture.db, store, targets: fixture.store });
   const add = (value: string, more: Partial<TargetRow> = {}) => fixture.add(value, { status: "clean", ...more });
   const values = async (query: Partial<TargetQuery> = {}) =>
     (await table.page(OWNER, { page: 1, perPage: 100, ...query })).targets.map(({ value }) => value);

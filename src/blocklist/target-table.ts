@@ -1,10 +1,10 @@
-import { BoundedMap } from "../foundation/base/bounded-map.ts";
 import { nextTurn } from "../foundation/base/clock.ts";
 import type { Severity } from "../foundation/base/severity.ts";
 import { severityOfRank, severityRankOf, countEach } from "./lists/blocklist.ts";
 import type { BlocklistStore, TargetRow, TargetStatus } from "./store.ts";
 import { z } from "zod";
 import type { Db } from "../foundation/db/open.ts";
+import { ReadMemo } from "../foundation/db/read-memo.ts";
 import type { Owner } from "../foundation/base/secrets.ts";
 import type { FiltersOf } from "../foundation/base/walk.ts";
 
@@ -137,14 +137,6 @@ export class TargetTableStore {
           WHERE account_id = ? AND mode = ? AND range_id = '' GROUP BY monitoring_enabled, severity_rank, status`,
       )
       .all(accountId, mode);
-  }
-
-  /** Another value after every write, also of other processes. */
-  version(): string {
-    const { sqlite } = this.db;
-    const ofOthers = sqlite.query<{ data_version: number }, []>("PRAGMA data_version").get();
-    const own = sqlite.query<{ changes: number }, []>("SELECT total_changes() changes").get();
-    return `${ofOthers?.data_version ?? 0} ${own?.changes ?? 0}`;
   }
 
   count(owner: Owner, filter: StateFilter): number {
@@ -285,20 +277,29 @@ export const stateOfTarget = ({
   return status === "listed" ? "clean" : status;
 };
 
+const nameOf = ({ accountId, mode }: Owner): string => `${accountId} ${mode}`;
+
 /** The targets of an account as a table: figures, filters, orders, pages. Addresses of ranges are part of their range. */
 export class TargetTable {
-  readonly #figures = new BoundedMap<string, { readonly version: string; readonly figures: TargetFigures }>(OWNERS_MAX);
+  readonly #figures: ReadMemo<TargetFigures>;
+  readonly #labels: ReadMemo<readonly string[]>;
+  readonly #counts: ReadMemo<number>;
 
-  constructor(private readonly deps: { store: TargetTableStore; targets: Pick<BlocklistStore, "targetsById"> }) {}
+  constructor(
+    private readonly deps: {
+      readonly db: Pick<Db, "sqlite">;
+      readonly store: TargetTableStore;
+      readonly targets: Pick<BlocklistStore, "targetsById">;
+    },
+  ) {
+    this.#figures = new ReadMemo(deps.db, OWNERS_MAX);
+    this.#labels = new ReadMemo(deps.db, OWNERS_MAX);
+    this.#counts = new ReadMemo(deps.db, OWNERS_MAX);
+  }
 
   /** Reads an index only: some milliseconds for 10,000 targets, once for several readers between two writes. */
   figures(owner: Owner): TargetFigures {
-    const [name, version] = [`${owner.accountId} ${owner.mode}`, this.deps.store.version()];
-    const known = this.#figures.get(name);
-    if (known?.version === version) return known.figures;
-    const figures = this.#count(owner);
-    this.#figures.set(name, { version, figures });
-    return figures;
+    return this.#figures.get(nameOf(owner), () => this.#count(owner));
   }
 
   #count(owner: Owner): TargetFigures {
@@ -322,7 +323,11 @@ export class TargetTable {
     const isIndexed = order === "worst" && text === undefined && label === undefined && listings === undefined;
     if (isIndexed) {
       const ids = store.worstFirst(owner, { state, severity }, { offset, limit: perPage });
-      return { targets: targets.targetsById(ids), total: store.count(owner, { state, severity }) };
+      const name = `${nameOf(owner)} ${state} ${severity}`;
+      return {
+        targets: targets.targetsById(ids),
+        total: this.#counts.get(name, () => store.count(owner, { state, severity })),
+      };
     }
     const found = await this.#collect(owner, query);
     const ids = found.slice(offset, offset + perPage).map(({ id }) => id);
@@ -344,8 +349,8 @@ export class TargetTable {
   }
 
   /** The labels in use, for a filter: at most 500. */
-  labels(owner: Owner): string[] {
-    return this.deps.store.labels(owner, LABELS_MAX);
+  labels(owner: Owner): readonly string[] {
+    return this.#labels.get(nameOf(owner), () => this.deps.store.labels(owner, LABELS_MAX));
   }
 
   async #collect(owner: Owner, query: Omit<TargetQuery, "page" | "perPage">): Promise<SortableTarget[]> {

@@ -217,13 +217,18 @@ export const withRole = (route: PageRoute): PageRoute => {
   return { ...route, access: role, action: "action" in recorded ? recorded.action : null };
 };
 
-/** The paths with parameters among `paths`, split at their slashes. */
-const patternsOf = (paths: (rules: RoleRules) => readonly string[]) =>
-  ROLES.flatMap((rules) =>
+/** What the paths of one length in one section have in common. */
+const groupOf = (parts: readonly string[]): string => `${parts.length} ${parts[1]}`;
+
+/** The paths with parameters among `paths`, split at their slashes, by their groups. */
+const patternsOf = (paths: (rules: RoleRules) => readonly string[]) => {
+  const patterns = ROLES.flatMap((rules) =>
     paths(rules)
       .filter((path) => path.includes("/:"))
       .map((path) => ({ role: rules.role, parts: path.split("/") })),
   );
+  return Map.groupBy(patterns, ({ parts }) => groupOf(parts));
+};
 const FORM_PATTERNS = patternsOf(({ forms }) => Object.keys(forms));
 const PAGE_PATTERNS = patternsOf(({ pages }) => pages);
 
@@ -232,10 +237,8 @@ const roleOf = (method: "GET" | "POST", path: string): Access | undefined => {
   const exact = RULES.get(`${method} ${bare}`);
   if (exact !== undefined) return exact.role;
   const given = bare.split("/");
-  return (method === "POST" ? FORM_PATTERNS : PAGE_PATTERNS).find(
-    ({ parts }) =>
-      parts.length === given.length && parts.every((part, at) => part.startsWith(":") || part === given[at]),
-  )?.role;
+  const patterns = (method === "POST" ? FORM_PATTERNS : PAGE_PATTERNS).get(groupOf(given));
+  return patterns?.find(({ parts }) => parts.every((part, at) => part.startsWith(":") || part === given[at]))?.role;
 };
 
 /** The role that a form with this `action` needs; "anyone" for forms of visitors, which are not in the table. */

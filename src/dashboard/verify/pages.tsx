@@ -8,6 +8,7 @@ import { idParameter } from "../../foundation/http/route-input.ts";
 import type { Checks } from "../../verify/checks.ts";
 import type { Evidence } from "../../verify/evidence.ts";
 import type { History } from "../../verify/history.ts";
+import { cached } from "../../foundation/base/bounded-map.ts";
 import { resultSchema, SUB_STATUSES, VERDICTS } from "../../verify/result.ts";
 import type { VerificationRow } from "../../verify/store.ts";
 import { readAddressCell } from "../../foundation/mail/address-in-cell.ts";
@@ -107,7 +108,7 @@ const historyView = async (
   return {
     title: "Verify",
     section: "verify",
-    body: <VerificationsBody {...{ rows, next, total, query, keys, nameOf }} />,
+    body: <VerificationsBody {...{ rows, next, total, query, keys }} nameOf={cached(query.rows, nameOf)} />,
   };
 };
 
@@ -255,6 +256,8 @@ const menuOf = ({ id, email, status }: VerificationRow, back: string): RowMenuPr
   ],
 });
 
+const qualitySchema = resultSchema.pick({ quality_score: true });
+
 const HistoryTable = ({ rows, nameOf }: VerificationsBodyProps) => {
   const { url } = usePage();
   return (
@@ -274,7 +277,7 @@ const HistoryTable = ({ rows, nameOf }: VerificationsBodyProps) => {
             <Mono text={row.email} />
           </Link>,
           <ResultBadge row={row} />,
-          row.result === null ? "–" : resultSchema.parse(JSON.parse(row.result)).quality_score,
+          row.result === null ? "–" : qualitySchema.parse(JSON.parse(row.result)).quality_score,
           nameOf(row.keyId) ?? "–",
           <Time atMs={row.createdAtMs} />,
         ],

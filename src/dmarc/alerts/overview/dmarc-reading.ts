@@ -1,5 +1,6 @@
 import { DAY_MS, dayOfTime, isoDay, rangeBefore, type DayRange } from "../../../foundation/base/days.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
+import { ReadMemo } from "../../../foundation/db/read-memo.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
 import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
 import { readAlertBody } from "../rules/alert-rule.ts";
@@ -27,9 +28,18 @@ interface DmarcReadingContext extends Pick<QueryContext, "db" | "clock" | "rollu
   readonly alerts: Pick<DmarcAlertStore, "listAlerts">;
 }
 
+/** Pages whose facts are kept until the next write: those that few people look at. */
+const PAGES_KEPT = 4;
+
 /** What the pages of a domain and of its sources show. Throws `not_found` for a domain of another account. */
 export class DmarcReading {
-  constructor(private readonly deps: DmarcReadingContext) {}
+  readonly #domains: ReadMemo<DomainPageFacts>;
+  readonly #sources: ReadMemo<SourcePage | undefined>;
+
+  constructor(private readonly deps: DmarcReadingContext) {
+    this.#domains = new ReadMemo(deps.db, PAGES_KEPT);
+    this.#sources = new ReadMemo(deps.db, PAGES_KEPT);
+  }
 
   /** The last days up to today (UTC). */
   range(days: number): DayRange {
@@ -42,7 +52,9 @@ export class DmarcReading {
     const { db, rollups, histories, findDomain } = this.deps;
     return db.snapshot(() => {
       const row = findDomain(caller, id);
-      return { row, ...readDomainPage({ rollups, domains: histories }, row, this.range(days)) };
+      const range = this.range(days);
+      const read = () => readDomainPage({ rollups, domains: histories }, row, range);
+      return { row, ...this.#domains.get(`${id} ${range.fromDay} ${range.toDay}`, read) };
     });
   }
 
@@ -80,7 +92,9 @@ export class DmarcReading {
     const { db, rollups, records, readHealth, findDomain } = this.deps;
     return db.snapshot(() => {
       const row = findDomain(caller, id);
-      const page = readSourcePage({ rollups, records, readHealth }, row, { key, range: this.range(days) });
+      const range = this.range(days);
+      const read = () => readSourcePage({ rollups, records, readHealth }, row, { key, range });
+      const page = this.#sources.get(`${id} ${range.fromDay} ${range.toDay} ${key}`, read);
       if (page === undefined) throw new AppError("not_found", { message: "No report names this source." });
       return { row, ...page };
     });
