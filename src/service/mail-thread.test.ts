@@ -1,5 +1,9 @@
 import { afterEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { systemClock } from "../foundation/base/clock.ts";
+import { errorText } from "../foundation/base/errors.ts";
 import { waitFor } from "../foundation/base/wait.ts";
 import { OPERATOR } from "../foundation/base/on-behalf-of.ts";
 import { formatServer } from "../foundation/net/dns.ts";
@@ -96,4 +100,17 @@ test("a thread from main.ts verifies addresses, counts what it does, and ends it
   expect(opened).toEqual([expect.any(Number)]);
   thread.terminate();
   expect(await ended).toBeInstanceOf(Error);
+});
+
+test.each([
+  ["process.exit(3);", "exit status 3"],
+  ["throw new Error('a bug');", "a bug"],
+])("a thread that ends by itself says why: %s", async (text, why) => {
+  const folder = mkdtempSync(join(tmpdir(), "postwarden-thread-"));
+  closings.push(() => rmSync(folder, { recursive: true }));
+  const program = join(folder, "program.ts");
+  writeFileSync(program, text);
+  const ended = Promise.withResolvers<unknown>();
+  createMailThreads(configOf({}), program)({ message: () => undefined, ended: ended.resolve });
+  expect(errorText(await ended.promise)).toContain(why);
 });
