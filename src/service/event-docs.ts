@@ -2,9 +2,10 @@ import { BLOCKLIST_EVENTS } from "../blocklist/event-docs.ts";
 import { BULK_EVENTS } from "../bulk/operations.ts";
 import { DMARC_EVENTS } from "../dmarc/alerts/rules/alert-rules.ts";
 import type { EventDoc } from "../foundation/http/openapi.ts";
+import { SUMMARY_EVENT } from "../notifications/channels/summary.ts";
 import { WEBHOOK_EVENTS } from "../notifications/webhooks/operations.ts";
 
-const STORED: readonly EventDoc[] = [...BULK_EVENTS, ...BLOCKLIST_EVENTS, ...DMARC_EVENTS];
+const STORED: readonly EventDoc[] = [...BULK_EVENTS, ...BLOCKLIST_EVENTS, ...DMARC_EVENTS, SUMMARY_EVENT];
 
 /** Every event that webhooks get. */
 export const EVENT_DOCS = [...STORED, ...WEBHOOK_EVENTS];

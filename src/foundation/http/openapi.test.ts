@@ -235,6 +235,7 @@ describe("the OpenAPI document", () => {
       "dmarc.status_changed",
       "dmarc.tls_failures",
       "dmarc.volume_spike",
+      "notifications.summary",
       "webhook.test",
     ]);
     for (const [type, { post }] of Object.entries(document.webhooks)) {

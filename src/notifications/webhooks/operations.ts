@@ -4,7 +4,6 @@ import type { EventDoc } from "../../foundation/http/openapi.ts";
 import { type AnyRoute, declareRoute } from "../../foundation/http/route.ts";
 import { idParameter, pageQuery } from "../../foundation/http/route-input.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
-import { SUMMARY_EVENT } from "../channels/summary.ts";
 import { TEST_MESSAGE } from "./webhooks.ts";
 import {
   cancelSchema,
@@ -256,5 +255,4 @@ export const WEBHOOK_EVENTS: readonly EventDoc[] = [
     data: testEventSchema,
     example: { message: TEST_MESSAGE, test: true, mode: "live" },
   },
-  SUMMARY_EVENT,
 ];
