@@ -8,7 +8,7 @@ import { DmarcRecordReader } from "./insight/queries/record-reader.ts";
 import { SourceAddressReader } from "./insight/queries/source-address-routes.ts";
 import { OwnHostReader } from "./insight/queries/own-host-routes.ts";
 import { SourceReader } from "./insight/queries/source-routes.ts";
-import { SourceClassifier } from "./insight/sources/domain-sources.ts";
+import { SourceClassifier } from "./insight/sources/source-classifier.ts";
 import type { DmarcSlice } from "./open.ts";
 import { IngestionReader } from "./reports/ingest/ingestions.ts";
 

@@ -137,9 +137,8 @@ export const createDmarcAlertHarness = () => {
       job: startJob(),
       today: dayOfTime(clock.nowMs()),
       /** Reviews a domain now, with other stores where a test gives them. */
-      review(number: number, more: Partial<ReviewStores> = {}): void {
-        const review = createDomainReview({ ...stores, ...more }, raise);
-        db.transact((tx) => review(tx, find(number), clock.nowMs()));
+      review(number: number, more: Partial<ReviewStores> = {}): Promise<void> {
+        return createDomainReview({ db, clock }, { ...stores, raise, ...more, domains })(number);
       },
       add(domain: string, more: Partial<DomainRow> = {}): DomainRow {
         const nowMs = clock.nowMs();

@@ -79,6 +79,7 @@ export const createReportQueries = () => {
       ...{ db, clock, store, records, reports, take },
       /** The sources of a domain, read now. */
       sourcesOf: (domain: SourceDomain) => new DomainSources(store, domain),
+      openInTurns: (domain: SourceDomain) => DomainSources.open(store, domain),
       enrol: (domain = "example.com"): DomainRow =>
         db.transact((tx) => domains.insert(tx, madeDomain({ accountId: ACCOUNT, domain }))),
       /** Uploads a report; each has its own id unless one is given. */

@@ -10,17 +10,17 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 24_817,
   blocklist: 61_528,
   bulk: 53_478,
-  cli: 51_046,
+  cli: 51_051,
   dashboard: 164_126,
-  dmarc: 222_249,
+  dmarc: 223_698,
   doctor: 12_916,
-  foundation: 96_146,
+  foundation: 96_340,
   "main.ts": 133,
   notifications: 35_099,
   service: 40_596,
   verify: 58_405,
 };
-const FILES_MAX = 708;
+const FILES_MAX = 710;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -20,7 +20,7 @@ import type { DmarcRecordReader } from "../../dmarc/insight/queries/record-reade
 import type { RecordHistory } from "../../dmarc/insight/queries/record-history-routes.ts";
 import type { OwnHostReader } from "../../dmarc/insight/queries/own-host-routes.ts";
 import type { SourceReader } from "../../dmarc/insight/queries/source-routes.ts";
-import type { SourceClassifier } from "../../dmarc/insight/sources/domain-sources.ts";
+import type { SourceClassifier } from "../../dmarc/insight/sources/source-classifier.ts";
 import type { UrlPolicy } from "../../foundation/net/fetch-url.ts";
 
 /** What the pages about records, health and reports use. */

@@ -3,7 +3,7 @@ import type { Clock } from "../../foundation/base/clock.ts";
 import { DAY_MS, dayOfTime, isoDay } from "../../foundation/base/days.ts";
 import type { RunningList } from "../../bulk/job-queries.ts";
 import type { ChangeCounts, TargetFigures } from "../../blocklist/target-table.ts";
-import type { AlertChanges } from "../../dmarc/alerts/rules/alert-rule-store.ts";
+import type { AlertChanges } from "../../dmarc/alerts/rules/open-alert-store.ts";
 import type { MailInName } from "../../dmarc/alerts/overview/dmarc-overview.ts";
 import { ACKNOWLEDGED_DAYS, type MachineAcknowledgements } from "../../doctor/acknowledgements.ts";
 import type { AccountUsage, NameOfKey, UsageReport } from "../../accounts/usage/account-usage.ts";

@@ -65,6 +65,38 @@ export async function* pagesOf<R, C>(
   }
 }
 
+/** Work that yields wherever everything else may have its turn. */
+export type Steps<T> = Generator<undefined, T, undefined>;
+
+/** Does all steps without a turn in between. */
+export const atOnce = <T>(work: Steps<T>): T => {
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step.value;
+  }
+};
+
+/** Everything else has its turn between the steps. */
+export const inTurns = async <T>(work: Steps<T>): Promise<T> => {
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step.value;
+    await nextTurn();
+  }
+};
+
+const ITEMS_PER_STEP = 1_000;
+
+/** Maps items, a thousand in each step. */
+export function* mapInSteps<T, R>(items: readonly T[], map: (item: T) => R): Steps<R[]> {
+  const mapped: R[] = [];
+  for (const item of items) {
+    mapped.push(map(item));
+    if (mapped.length % ITEMS_PER_STEP === 0) yield;
+  }
+  return mapped;
+}
+
 interface Isolation<T> {
   /** Called for each item that failed; the others go on. */
   readonly onFailure: (item: T, error: unknown) => void | Promise<void>;

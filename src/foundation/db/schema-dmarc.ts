@@ -66,7 +66,7 @@ export const dmarcDomains = sqliteTable(
     lastReportAtMs: integer("last_report_at_ms"),
     /** When the next digest is due; null if digests are off. */
     digestDueAtMs: integer("digest_due_at_ms"),
-    /** Whether reports arrived since the last evaluation of the alert rules. */
+    /** Whether reports arrived since the last evaluation of the alert rules; 2 while these are evaluated. */
     isUnreviewed: requiredFlag("is_unreviewed").default(false),
     createdAtMs: requiredInteger("created_at_ms"),
     updatedAtMs: requiredInteger("updated_at_ms"),

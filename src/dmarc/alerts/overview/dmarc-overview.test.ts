@@ -5,7 +5,7 @@ import type { Alert } from "../../records/domains/alert-store.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { DmarcOverview, type DomainListQuery } from "./dmarc-overview.ts";
 import { DomainOverviewStore, type DomainOverview } from "./domain-overview-store.ts";
-import { OpenAlertStore } from "../rules/alert-rule-store.ts";
+import { OpenAlertStore } from "../rules/open-alert-store.ts";
 
 const OWNER = { accountId: "account", mode: "live" } as const;
 const HOUR_MS = 60 * 60_000;

@@ -1,4 +1,4 @@
-import type { AlertChanges, OpenAlertStore, RecentAlert } from "../rules/alert-rule-store.ts";
+import type { AlertChanges, OpenAlertStore, RecentAlert } from "../rules/open-alert-store.ts";
 import type {
   DomainOrder,
   DomainOverview,

@@ -66,8 +66,7 @@ export class OverviewJob {
     // A change during the computation makes the domain due again.
     const nowMs = clock.nowMs();
     const { next } = await advise(domain);
-    const sources = new DomainSources(rollups, domain);
-    await sources.identifyAll();
+    const sources = await (await DomainSources.open(rollups, domain)).sourcesInTurns(rangeOf(nowMs));
     const overview = db.snapshot(() => computeOverview(rollups, domain, { sources, next, nowMs }));
     await db.commit((tx) => store.save(tx, number, overview));
   }
@@ -75,24 +74,26 @@ export class OverviewJob {
 
 const WEEK_DAYS = 7;
 
+/** The days that are summed up. */
+const rangeOf = (nowMs: number): DayRange => ({ fromDay: dayOfTime(nowMs) - RANGE_DAYS + 1, toDay: dayOfTime(nowMs) });
+
 /** Sums up a domain for lists. */
 const computeOverview = (
   rollups: RollupStore,
   domain: SourceDomain,
   {
-    sources: read,
+    sources,
     next,
     nowMs,
   }: {
-    readonly sources: DomainSources;
+    readonly sources: readonly Source[];
     readonly next: Advice["next"];
     readonly nowMs: number;
   },
 ): DomainOverview => {
-  const toDay = dayOfTime(nowMs);
-  const range: DayRange = { fromDay: toDay - RANGE_DAYS + 1, toDay };
+  const range = rangeOf(nowMs);
+  const { toDay } = range;
   const days = rollups.domainDays([domain.number], range);
-  const sources = read.sources(range);
   const month = sumFields(days, "messages", "aligned");
   const daysBetween = (from: number, to: number) => days.filter(({ day }) => day > from && day <= to);
   const week = sumFields(daysBetween(toDay - WEEK_DAYS, toDay), "messages", "aligned");

@@ -1,14 +1,15 @@
+import { nextTurn } from "../../../foundation/base/clock.ts";
 import { forEachIsolated } from "../../../foundation/base/in-steps.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
-import type { DomainStore, DomainRow } from "../../records/domains/domain-store.ts";
+import type { DomainStore } from "../../records/domains/domain-store.ts";
 import type { RaiseAlert } from "../../records/domains/alert-store.ts";
 import type { SilentDomain } from "./alert-rule-store.ts";
 import { findReportsStopped, SILENCE_MS_MIN } from "./reports-stopped.ts";
-import { type ReviewStores, ReviewFacts } from "./review-facts.ts";
+import { NO_ALERTS, type ReviewStores, ReviewFacts, type RuleResult } from "./review-facts.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import { ALERT_RULES } from "./alert-rules.ts";
 
-interface AlertJobOptions extends ReviewStores {
+interface ReviewDeps extends ReviewStores {
   readonly domains: Pick<DomainStore, "findByNumber" | "listHistory">;
   readonly raise: RaiseAlert;
 }
@@ -25,9 +26,9 @@ export class AlertJob {
 
   constructor(
     private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
-    private readonly deps: AlertJobOptions,
+    private readonly deps: ReviewDeps,
   ) {
-    this.#review = createDomainReview(deps, deps.raise);
+    this.#review = createDomainReview(runtime, deps);
     this.#startedMs = runtime.clock.monotonicMs();
   }
 
@@ -37,7 +38,7 @@ export class AlertJob {
     const { clock } = this.runtime;
     await this.#forEachPage(
       (after) => rules.unreviewedDomains(after, DOMAINS_AT_ONCE).map((number) => ({ number })),
-      ({ number }) => this.#reviewDomain(number),
+      ({ number }) => this.#review(number),
     );
     if (clock.monotonicMs() - this.#startedMs < RETRY_MS) return;
     await this.#forEachPage(
@@ -71,14 +72,6 @@ export class AlertJob {
     }
   }
 
-  #reviewDomain(number: number) {
-    const { db, clock } = this.runtime;
-    return db.commit((tx) => {
-      const domain = this.deps.domains.findByNumber(number);
-      if (domain !== undefined) this.#review(tx, domain, clock.nowMs());
-    });
-  }
-
   async #reviewSilence(silent: SilentDomain) {
     const { db, clock } = this.runtime;
     const { all, domains, raise } = this.deps;
@@ -97,24 +90,58 @@ const REVIEWS = ALERT_RULES.toSorted((a, b) => Number(b.isReviewedFirst ?? 0) - 
   ({ review }) => review ?? [],
 );
 
+/** Sources that are marked in one transaction. */
+const MARKED_AT_ONCE = 2_000;
+
+const batchesOf = (numbers: readonly number[]): readonly (readonly number[])[] =>
+  Array.from({ length: Math.ceil(numbers.length / MARKED_AT_ONCE) }, (_, n) =>
+    numbers.slice(n * MARKED_AT_ONCE, (n + 1) * MARKED_AT_ONCE),
+  );
+
+/** Whether a rule found more than marks. */
+const hasNews = ({ alerts, updates = [], reporters }: RuleResult) =>
+  alerts.length + updates.length + (reporters?.excessive.length ?? 0) + (reporters?.ended.length ?? 0) > 0;
+
 /**
- * Reviews a domain for which reports arrived: applies each rule to its facts, raises the alerts and marks what was reviewed. Runs in
- * one transaction. The domain stays marked as unreviewed while a rule has to look at it again without a new report.
+ * Reviews a domain for which reports arrived: applies each rule to its facts, raises the alerts and marks what was reviewed. Facts are
+ * read outside of transactions; what a rule found is written in one. The domain stays marked as unreviewed while a rule has to look
+ * at it again without a new report, and when a report arrived meanwhile.
  */
-export const createDomainReview =
-  (stores: ReviewStores, raise: RaiseAlert) =>
-  (tx: Tx, domain: DomainRow, nowMs: number): void => {
-    const facts = new ReviewFacts(stores, domain, nowMs);
-    const { rules } = stores.all;
+export const createDomainReview = ({ db, clock }: Pick<Runtime, "db" | "clock">, stores: ReviewDeps) => {
+  const { rules } = stores.all;
+  const write = (number: number, results: readonly RuleResult[], end: (tx: Tx) => void = () => undefined) =>
+    db.commit((tx) => {
+      const domain = stores.domains.findByNumber(number);
+      if (domain === undefined) return;
+      for (const { alerts, updates = [], reviewedSources, reviewedNames, reporters } of results) {
+        for (const update of updates) stores.alerts.replaceBody(tx, update);
+        for (const alert of alerts) stores.raise(tx, domain, alert, clock.nowMs());
+        if (reviewedSources !== undefined) rules.markSources(tx, reviewedSources);
+        if (reviewedNames !== undefined) rules.markNames(tx, number, reviewedNames);
+        if (reporters !== undefined) rules.markReporters(tx, reporters, clock.nowMs());
+      }
+      end(tx);
+    });
+
+  return async (number: number): Promise<void> => {
+    db.transactUnsynced((tx) => rules.beginReview(tx, number));
+    const domain = stores.domains.findByNumber(number);
+    if (domain === undefined) return;
+    const facts = new ReviewFacts(stores, domain, clock.nowMs());
     let isPending = false;
+    const marks: RuleResult[] = [];
     for (const review of REVIEWS) {
-      const found = review(facts);
-      for (const update of found.updates ?? []) stores.alerts.replaceBody(tx, update);
-      for (const alert of found.alerts) raise(tx, domain, alert, nowMs);
-      if (found.reviewedSources !== undefined) rules.markSources(tx, found.reviewedSources);
-      if (found.reviewedNames !== undefined) rules.markNames(tx, domain.number, found.reviewedNames);
-      if (found.reporters !== undefined) rules.markReporters(tx, found.reporters, nowMs);
+      const found = await review(facts);
       isPending ||= found.isPending === true;
+      // Later rules see what was found before.
+      const { reviewedSources = [], ...news } = found;
+      if (hasNews(found)) await write(number, [{ ...news, reviewedSources: reviewedSources.slice(0, MARKED_AT_ONCE) }]);
+      marks.push(hasNews(found) ? { ...NO_ALERTS, reviewedSources: reviewedSources.slice(MARKED_AT_ONCE) } : found);
+      await nextTurn();
     }
-    if (!isPending) rules.clearUnreviewed(tx, domain.number);
+    for (const numbers of batchesOf(marks.flatMap(({ reviewedSources = [] }) => reviewedSources)))
+      await write(number, [{ ...NO_ALERTS, reviewedSources: numbers }]);
+    const others = marks.map(({ reviewedSources: _, ...found }) => found);
+    await write(number, others, (tx) => rules.endReview(tx, number, isPending));
   };
+};

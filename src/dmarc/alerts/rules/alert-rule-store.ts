@@ -9,7 +9,7 @@ import {
   type TlsReportBody,
 } from "../../reports/report/report.ts";
 import type { DmarcAlertRow } from "../../records/domains/alert-store.ts";
-import type { DomainOwner, DomainRow } from "../../records/domains/domain-store.ts";
+import type { DomainRow } from "../../records/domains/domain-store.ts";
 
 /** A name in From that was not reviewed yet. */
 interface UnreviewedName {
@@ -72,6 +72,8 @@ const NAMED_BY_UNKNOWN = `EXISTS (SELECT 1 FROM dmarc_weekly w WHERE w.domain = 
 /** Rules read fewer days than these. */
 const REPORTED_DAYS_MAX = 100;
 const POLICIES_MAX = 5_000;
+/** Of `is_unreviewed`, which is 0 or 1 otherwise. A review that a crash ended is begun again. */
+const IN_REVIEW = 2;
 /** TLS reports of one review, the newest ones. */
 const TLS_REPORTS_MAX = 500;
 const TLS_SUBJECTS_MAX = 1_000;
@@ -82,15 +84,17 @@ const TLS_SUBJECTS_MAX = 1_000;
  */
 export class AlertRuleStore {
   readonly #sqlite: Db["sqlite"];
-  readonly #trustedOnly: boolean;
   /** Restricts daily sums to trusted reports. */
   readonly #trust: string;
+  /** The sources that were not reviewed yet, of domain 1. */
+  readonly #unreviewed: string;
   readonly #reporters: ReporterStore;
 
   constructor({ sqlite }: Pick<Db, "sqlite">, { trustedOnly = false }: { readonly trustedOnly?: boolean } = {}) {
     this.#sqlite = sqlite;
-    this.#trustedOnly = trustedOnly;
     this.#trust = trustedOnly ? " AND is_trusted IN (SELECT value FROM json_each(?5))" : " AND ?5 IS NOT NULL";
+    const vouched = trustedOnly ? `AND (is_vouched = 1 OR ${NAMED_BY_UNKNOWN})` : "AND ?2 IS NOT NULL";
+    this.#unreviewed = `FROM dmarc_sources s WHERE domain = ?1 AND is_reviewed = 0 ${vouched}`;
     this.#reporters = new ReporterStore({ sqlite });
   }
 
@@ -113,26 +117,46 @@ export class AlertRuleStore {
   unreviewedDomains(after: number, limit: number): number[] {
     return this.#sqlite
       .query<{ number: number }, [number, number]>(
-        `SELECT number FROM dmarc_domains WHERE is_unreviewed = 1 AND deleted_at_ms IS NULL AND number > ? AND ${OF_ENABLED_ACCOUNT}
+        `SELECT number FROM dmarc_domains WHERE is_unreviewed <> 0 AND deleted_at_ms IS NULL AND number > ? AND ${OF_ENABLED_ACCOUNT}
           ORDER BY number LIMIT ?`,
       )
       .all(after, limit)
       .map(({ number }) => number);
   }
 
-  clearUnreviewed(_tx: Tx, domain: number): void {
-    this.#sqlite.query("UPDATE dmarc_domains SET is_unreviewed = 0 WHERE number = ?").run(domain);
+  /** Marks a domain that is about to be reviewed: a report that arrives during that takes the mark away. */
+  beginReview(_tx: Tx, domain: number): void {
+    this.#sqlite.query(`UPDATE dmarc_domains SET is_unreviewed = ${IN_REVIEW} WHERE number = ?`).run(domain);
+  }
+
+  /** Ends the review of a domain: unless a report arrived meanwhile, or with `isPending`, it need not be reviewed again. */
+  endReview(_tx: Tx, domain: number, isPending: boolean): void {
+    this.#sqlite
+      .query(`UPDATE dmarc_domains SET is_unreviewed = ? WHERE number = ? AND is_unreviewed = ${IN_REVIEW}`)
+      .run(isPending ? 1 : 0, domain);
   }
 
   /** Numbers of the stored sources that were not reviewed yet; with `trustedOnly`, of those that the reports in use name. */
   unreviewedSources(domain: number): number[] {
-    const vouched = this.#trustedOnly ? `AND (is_vouched = 1 OR ${NAMED_BY_UNKNOWN})` : "AND ?2 IS NOT NULL";
     return this.#sqlite
-      .query<{ number: number }, [number, string]>(
-        `SELECT number FROM dmarc_sources s WHERE domain = ?1 AND is_reviewed = 0 ${vouched}`,
-      )
+      .query<{ number: number }, [number, string]>(`SELECT number ${this.#unreviewed}`)
       .all(domain, this.#deciding(domain))
       .map(({ number }) => number);
+  }
+
+  /**
+   * Whether one of them need not wait for a reverse name: its address was looked up, it has no single address, or it was first seen at
+   * `seenByMs` or earlier.
+   */
+  hasReviewable(domain: number, seenByMs: number): boolean {
+    return (
+      this.#sqlite
+        .query<unknown, [number, string, number]>(
+          `SELECT 1 ${this.#unreviewed} AND (first_seen_at_ms <= ?3 OR key LIKE '*%' OR EXISTS (SELECT 1 FROM dmarc_reverse_names
+            WHERE ip = substr(key, 1, instr(key, ' ') - 1) AND asked_at_ms IS NOT NULL)) LIMIT 1`,
+        )
+        .get(domain, this.#deciding(domain), seenByMs) !== null
+    );
   }
 
   markSources(_tx: Tx, numbers: readonly number[]): void {
@@ -141,15 +165,17 @@ export class AlertRuleStore {
       .run(JSON.stringify(numbers));
   }
 
-  /** The mail of some stored sources by day; with null, of all. */
-  sourceDays(domain: number, { fromDay, toDay }: DayRange, among: readonly number[] | null): SourceDay[] {
-    const condition = among === null ? "?4 IS NOT NULL" : "source IN (SELECT value FROM json_each(?4))";
+  /** The mail of some stored sources by day; with null of all, or of all on the days on which some of it was aligned. */
+  sourceDays(domain: number, { fromDay, toDay }: DayRange, among: readonly number[] | "aligned" | null): SourceDay[] {
+    const isSome = among !== null && among !== "aligned";
+    const all = among === null ? "?4 IS NOT NULL" : "aligned > 0 AND ?4 IS NOT NULL";
+    const condition = isSome ? "source IN (SELECT value FROM json_each(?4))" : all;
     return this.#sqlite
       .query<SourceDay, [number, number, number, string, string]>(
         `SELECT source, day, sum(messages) messages, sum(aligned) aligned, sum(forwarded) forwarded FROM dmarc_daily
           WHERE domain = ?1 AND day BETWEEN ?2 AND ?3 AND ${condition}${this.#trust} GROUP BY day, source`,
       )
-      .all(domain, fromDay, toDay, JSON.stringify(among ?? []), this.#deciding(domain));
+      .all(domain, fromDay, toDay, JSON.stringify(isSome ? among : []), this.#deciding(domain));
   }
 
   /** The names that were not reviewed yet, those with the most mail in the range first. */
@@ -273,113 +299,4 @@ export interface DayMail {
   readonly aligned: number;
   /** Not aligned, but recognized as forwarded by the receiver. */
   readonly forwarded: number;
-}
-
-/** An alert with what decides whether it is still open. */
-export interface RecentAlert {
-  readonly id: string;
-  readonly rule: string;
-  readonly subject: string;
-  readonly atMs: number;
-  /** The JSON text of `{ summary, data }`. */
-  readonly body: string;
-  readonly acknowledgedAtMs: number | null;
-  /** The `number` of the domain. */
-  readonly number: number;
-  readonly domainId: string;
-  readonly domain: string;
-  /** The stored state of the domain, as JSON. */
-  readonly state: string | null;
-  readonly lastReportAtMs: number | null;
-}
-
-interface RecentQuery {
-  readonly rules: readonly string[];
-  readonly sinceMs: number;
-  readonly limit: number;
-  /** The numbers of the domains; null for all of the owner's that are not paused. */
-  readonly domains: readonly number[] | null;
-}
-
-/** Alerts in a time. */
-export interface AlertChanges {
-  readonly raised: number;
-  readonly acknowledged: number;
-}
-
-/** Alerts across the domains of an owner. */
-export class OpenAlertStore {
-  constructor(private readonly deps: Pick<Db, "sqlite">) {}
-
-  /** Newest first. */
-  recent({ accountId, mode }: DomainOwner, { rules, sinceMs, limit, domains }: RecentQuery): RecentAlert[] {
-    // One walk of the index for each domain is faster than one for each rule.
-    return this.deps.sqlite
-      .query<RecentAlert, [string, string, string, number, number, string | null]>(
-        `SELECT a.id, a.rule, a.subject, a.at_ms atMs, a.body, a.acknowledged_at_ms acknowledgedAtMs, d.number, d.id domainId,
-          d.domain, d.state, d.last_report_at_ms lastReportAtMs
-          FROM dmarc_domains d CROSS JOIN dmarc_alerts a INDEXED BY dmarc_alerts_by_subject
-            ON a.domain = d.number AND +a.rule IN (SELECT value FROM json_each(?3)) AND a.at_ms >= ?4
-          WHERE d.account_id = ?1 AND d.mode = ?2 AND d.deleted_at_ms IS NULL
-            AND iif(?6 IS NULL, d.monitoring_enabled = 1, d.number IN (SELECT value FROM json_each(?6)))
-          ORDER BY a.at_ms DESC, a.id DESC LIMIT ?5`,
-      )
-      .all(accountId, mode, JSON.stringify(rules), sinceMs, limit, domains && JSON.stringify(domains));
-  }
-
-  /** How many alerts of monitored domains were raised and how many were acknowledged since a time, of those raised after `fromMs`. */
-  changes(
-    { accountId, mode }: DomainOwner,
-    { sinceMs, fromMs }: Readonly<Record<"sinceMs" | "fromMs", number>>,
-  ): AlertChanges {
-    const row = this.deps.sqlite
-      .query<AlertChanges, [string, string, number, number]>(
-        `SELECT coalesce(sum(a.at_ms >= ?3), 0) raised, coalesce(sum(a.acknowledged_at_ms >= ?3), 0) acknowledged
-          FROM dmarc_domains d CROSS JOIN dmarc_alerts a ON a.domain = d.number AND a.at_ms >= ?4
-          WHERE d.account_id = ?1 AND d.mode = ?2 AND d.deleted_at_ms IS NULL AND d.monitoring_enabled = 1`,
-      )
-      .get(accountId, mode, sinceMs, fromMs);
-    return row ?? { raised: 0, acknowledged: 0 };
-  }
-
-  /** The keys of the sources that the user classified, as `<number of the domain> <key>`. */
-  classifiedSources(domains: readonly number[]): ReadonlySet<string> {
-    const rows = this.deps.sqlite
-      .query<{ domain: number; key: string }, [string]>(
-        "SELECT domain, key FROM dmarc_source_words WHERE domain IN (SELECT value FROM json_each(?))",
-      )
-      .all(JSON.stringify(domains));
-    return new Set(rows.map(({ domain, key }) => `${domain} ${key}`));
-  }
-
-  /** Unknown reporters that nobody accepted and whose counts are far above all others, as `<number of the domain> <reporter>`. */
-  excessiveReporters(domains: readonly number[]): ReadonlySet<string> {
-    const rows = this.deps.sqlite
-      .query<{ domain: number; author: string }, [string]>(
-        `SELECT r.domain, r.author FROM dmarc_reporters r JOIN dmarc_domains d ON d.number = r.domain
-          WHERE r.domain IN (SELECT value FROM json_each(?)) AND r.is_known = 0 AND r.excessive_since_ms IS NOT NULL
-            AND NOT EXISTS (SELECT 1 FROM dmarc_accepted_reporters a
-              WHERE a.account_id = d.account_id AND a.mode = d.mode AND a.author = r.author)`,
-      )
-      .all(JSON.stringify(domains));
-    return new Set(rows.map(({ domain, author }) => `${domain} ${author}`));
-  }
-
-  /** Domains whose MTA-STS policy this service serves, as `<number of the domain>`, and with the published id as `<number> <id>`. */
-  hostedPolicies(domains: readonly number[]): ReadonlySet<string> {
-    const rows = this.deps.sqlite
-      .query<{ domain: number; id: string | null }, [string]>(
-        "SELECT domain, published_id AS id FROM dmarc_mta_sts WHERE domain IN (SELECT value FROM json_each(?))",
-      )
-      .all(JSON.stringify(domains));
-    return new Set(rows.flatMap(({ domain, id }) => [`${domain}`, `${domain} ${id ?? ""}`]));
-  }
-
-  /** False when the domain has no such alert. An alert that was acknowledged keeps its time. */
-  acknowledge(_tx: Tx, domain: number, id: string, atMs: number): boolean {
-    const { changes } = this.deps.sqlite
-      .query("UPDATE dmarc_alerts SET acknowledged_at_ms = coalesce(acknowledged_at_ms, ?) WHERE domain = ? AND id = ?")
-      .run(atMs, domain, id);
-    return changes > 0;
-  }
 }

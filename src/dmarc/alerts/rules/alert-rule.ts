@@ -1,4 +1,4 @@
-import type { OpenAlertStore, RecentAlert } from "./alert-rule-store.ts";
+import type { OpenAlertStore, RecentAlert } from "./open-alert-store.ts";
 import type { ReviewFacts, RuleResult } from "./review-facts.ts";
 import type { RuleSwitch } from "../../records/domains/alert-store.ts";
 import type { EventDoc } from "../../../foundation/http/openapi.ts";
@@ -34,7 +34,7 @@ export interface AlertRule<Schema extends z.ZodObject = z.ZodObject> extends Rul
   readonly data: Schema;
   readonly example: z.output<Schema>;
   /** Looks for alerts about a domain for which reports arrived. */
-  readonly review?: (facts: ReviewFacts) => RuleResult;
+  readonly review?: (facts: ReviewFacts) => RuleResult | Promise<RuleResult>;
   /** Rules after it do not count the reporters that it finds. */
   readonly isReviewedFirst?: boolean;
   /** The section of an alert in mail. */

@@ -11,7 +11,7 @@ import { ReporterStore, decidingVouchers } from "../../records/domains/reporter-
 import { DmarcOverview } from "../overview/dmarc-overview.ts";
 import { DomainOverviewStore } from "../overview/domain-overview-store.ts";
 import { excessiveAdvice, findOutliers } from "./excessive-reporters.ts";
-import { OpenAlertStore } from "./alert-rule-store.ts";
+import { OpenAlertStore } from "./open-alert-store.ts";
 
 const newHarness = createDmarcAlertHarness();
 const OWNER = { accountId: "account", mode: "live" } as const;

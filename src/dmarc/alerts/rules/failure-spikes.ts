@@ -1,3 +1,4 @@
+import { nextTurn } from "../../../foundation/base/clock.ts";
 import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { type DayRange, isoDay } from "../../../foundation/base/days.ts";
@@ -55,7 +56,7 @@ const RECORDS_MAX = 500;
 const SOURCES_MAX = 100;
 
 /** Sources of which much more mail fails than usual: when that starts, doubles, and ends. */
-const findFailureSpikes = (facts: ReviewFacts): RuleResult => {
+const findFailureSpikes = async (facts: ReviewFacts): Promise<RuleResult> => {
   const { domain, today, recent, thresholds, alerts, rollups, rules } = facts;
   const incidents = readIncidents(alerts.listByRule(domain.number, "failure_spike", ALERTS_MAX));
   const messagesMin = thresholds.failure_spike_messages;
@@ -64,8 +65,17 @@ const findFailureSpikes = (facts: ReviewFacts): RuleResult => {
     .every(({ messages, aligned }) => messages - aligned < messagesMin);
   if (isQuiet && [...incidents.values()].every(({ endedDay }) => endedDay !== null)) return NO_ALERTS;
   const range = { fromDay: today - WINDOW_DAYS, toDay: today };
-  const keys = new Map(facts.keyedSources(range).map(({ number, shownKey }) => [number, shownKey]));
-  const rowsByKey = Map.groupBy(rules.sourceDays(domain.number, range, null), ({ source }) => keys.get(source) ?? "");
+  const sources = await facts.sources(range);
+  const isOurs = (key: string) => {
+    const source = sources.get(key);
+    return source !== undefined && !isForeign(source);
+  };
+  const ours = (await facts.keyedSources(range)).filter(({ shownKey }) => isOurs(shownKey));
+  const keys = new Map(ours.map(({ number, shownKey }) => [number, shownKey]));
+  await nextTurn();
+  const rows = rules.sourceDays(domain.number, range, [...keys.keys()]);
+  const rowsByKey = Map.groupBy(rows, ({ source }) => keys.get(source) ?? "");
+  await nextTurn();
   const measure = {
     today,
     messagesMin,
@@ -73,8 +83,8 @@ const findFailureSpikes = (facts: ReviewFacts): RuleResult => {
     isComplete: completeDays(rollups.perDay(domain.number, range), today),
   };
   const spikes = [...rowsByKey].flatMap(([key, rows]) => {
-    const source = facts.sources(range).get(key);
-    if (source === undefined || isForeign(source)) return [];
+    const source = sources.get(key);
+    if (source === undefined) return [];
     const change = judgeFailures({ key, days: sumByDay(rows) }, incidents.get(key), measure);
     if (change === null) return [];
     if (change.state === "ended") return [{ change, source, causes: [] }];

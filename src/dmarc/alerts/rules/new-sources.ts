@@ -1,14 +1,15 @@
 import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import type { Alert, AlertUpdate } from "../../records/domains/alert-store.ts";
+import { nextTurn } from "../../../foundation/base/clock.ts";
 import { DAY_MS } from "../../../foundation/base/days.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
 import { integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { action, type MailBlock, formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
-import { SOURCE_KINDS } from "../../insight/sources/source-identity.ts";
+import { isNameAwaited, NAME_WAIT_MS, SOURCE_KINDS } from "../../insight/sources/source-identity.ts";
 import { isSendingService } from "../../records/services/services.ts";
 import { isForeign } from "../../insight/sources/domain-sources.ts";
-import { isNameAwaited, type KeyedSource } from "../../insight/sources/source-keys.ts";
+import type { KeyedSource } from "../../insight/sources/source-keys.ts";
 import { type Source, sourceSchema } from "../../insight/sources/source-response.ts";
 import {
   alertRule,
@@ -37,6 +38,8 @@ const ALIGNED_MESSAGES_MIN = 5;
 /** The days of unaligned mail that decide whether a sender was known before its mail became aligned. */
 const KNOWN_DAYS = 35;
 const ALERT_SOURCES_MAX = 10;
+/** Stored sources that are judged in one turn of the event loop. */
+const JUDGED_PER_TURN = 500;
 /** For this long after its alert, a stranger at another domain is part of that alert. */
 const TOLD_DAYS = 14;
 const OTHER_DOMAINS_MAX = 100;
@@ -85,11 +88,16 @@ export const EVENT_SOURCE_EXAMPLE: EventSource = {
  * New sources whose mail could be the user's: it is aligned, or authenticates for some domain, or comes from a known service or the
  * domain's own network. Unauthenticated mail of others raises no alert, however much it is: see `spoofing-campaign.ts`.
  */
-const findNewSources = (facts: ReviewFacts): RuleResult => {
+const findNewSources = async (facts: ReviewFacts): Promise<RuleResult> => {
   const { domain, nowMs, recent, rules } = facts;
   const unreviewed = new Set(rules.unreviewedSources(domain.number));
   if (unreviewed.size === 0) return NO_ALERTS;
-  const keyed = facts.keyedSources(recent);
+  await nextTurn();
+  // All sources are identified only where one of these need not wait any longer.
+  if (domain.mode === "live" && !rules.hasReviewable(domain.number, nowMs - NAME_WAIT_MS))
+    return { ...NO_ALERTS, isPending: true };
+  const keyed = await facts.keyedSources(recent);
+  await nextTurn();
   const reviewed = keyed.filter((source) => !unreviewed.has(source.number) && hasEvidence(source));
   const reviewedByKey = Map.groupBy(reviewed, ({ shownKey }) => shownKey);
   const candidates = Map.groupBy(
@@ -99,14 +107,23 @@ const findNewSources = (facts: ReviewFacts): RuleResult => {
   const reviewedSources: number[] = [];
   const found: FoundSource[] = [];
   let isPending = false;
+  let weighing: Weighing | null = null;
+  let judgedNow = 0;
   for (const [key, members] of candidates) {
+    if (judgedNow >= JUDGED_PER_TURN) {
+      await nextTurn();
+      judgedNow = 0;
+    }
+    judgedNow += members.length;
     const isNamePending = members.some((member) => isNameAwaited(member, domain, nowMs));
     isPending ||= isNamePending;
     if (isNamePending) continue;
-    for (const { members: judged, judgement, subject, source } of judgeGroup(key, members, {
-      facts,
-      reviewed: reviewedByKey.get(key) ?? [],
-    })) {
+    weighing ??= await openWeighing(facts);
+    const reviewedOfKey = reviewedByKey.get(key) ?? [];
+    for (const { members: judged, judgement, subject, source } of await judgeGroup(
+      { key, members, reviewed: reviewedOfKey },
+      weighing,
+    )) {
       const waiting = judged.filter((member) => awaitsName(member, facts));
       isPending ||= judgement === "wait" && waiting.length > 0;
       if (judgement === "wait") continue;
@@ -149,20 +166,39 @@ interface FoundSource {
   readonly source: Source;
 }
 
+/** What the weight of a new source is measured by. */
+interface Weighing {
+  readonly facts: ReviewFacts;
+  /** The sources of the days that raise alerts, by their keys. */
+  readonly sources: ReadonlyMap<string, Source>;
+  /** The messages of all of them but threats. */
+  readonly messages: number;
+}
+
+const openWeighing = async (facts: ReviewFacts): Promise<Weighing> => {
+  const sources = await facts.sources(facts.recent);
+  const messages = sumBy([...sources.values()], (source) => (source.classification === "threat" ? 0 : source.messages));
+  return { facts, sources, messages };
+};
+
+/** The new stored sources of a key, and those that were reviewed. */
+interface NewGroup {
+  readonly key: string;
+  readonly members: readonly KeyedSource[];
+  readonly reviewed: readonly KeyedSource[];
+}
+
 /** Judges the new stored sources of a key: together, but for those that only count as the domain's own. */
-const judgeGroup = (
-  key: string,
-  members: readonly KeyedSource[],
-  { facts, reviewed }: { readonly facts: ReviewFacts; readonly reviewed: readonly KeyedSource[] },
-) => {
-  const context = { facts, sentEnough: (source: Source) => sentEnough(source, facts) };
+const judgeGroup = async ({ key, members, reviewed }: NewGroup, weighing: Weighing) => {
+  const { facts, sources } = weighing;
+  const context = { facts, sentEnough: (source: Source) => sentEnough(source, weighing) };
   const newcomers = key === "own" ? findOwnNewcomers(members, reviewed, context) : [];
   const apart = new Set(newcomers.flatMap((newcomer) => newcomer.members));
   const others = members.filter((member) => !apart.has(member));
   if (others.length === 0) return newcomers;
-  const source = facts.sources(facts.recent).get(key);
-  const isKnown = wasReviewed(others, reviewed, facts);
-  const judgement = isKnown ? "reviewed" : judgeSource(key, others, source, facts);
+  const source = sources.get(key);
+  const isKnown = await wasReviewed(others, reviewed, facts);
+  const judgement = isKnown ? "reviewed" : judgeSource(key, others, source, weighing);
   return [...newcomers, { members: others, subject: key, source, judgement }];
 };
 
@@ -265,17 +301,17 @@ const signsForDomain = ({ evidence: { signer } }: KeyedSource) => signer !== nul
  * Whether a source is among those that were reviewed. One that signs for the domain now, and never did before, counts as reviewed only
  * if it sent enough to be noticed: otherwise a few messages would hide that somebody can sign for the domain.
  */
-const wasReviewed = (
+const wasReviewed = async (
   members: readonly KeyedSource[],
   reviewed: readonly KeyedSource[],
   facts: ReviewFacts,
-): boolean => {
+): Promise<boolean> => {
   if (reviewed.length === 0) return false;
   if (reviewed.some(isAlignedSource) || !members.some(signsForDomain)) return true;
   const { today, domain, thresholds, rollups } = facts;
   const range = { fromDay: today - KNOWN_DAYS, toDay: today };
   const numbers = new Set(reviewed.map(({ number }) => number));
-  const messages = sumBy(facts.keyedSources(range), ({ number, totals }) =>
+  const messages = sumBy(await facts.keyedSources(range), ({ number, totals }) =>
     numbers.has(number) ? totals.messages : 0,
   );
   const all = rollups.totals(domain.number, range).messages;
@@ -286,8 +322,9 @@ const judgeSource = (
   key: string,
   members: readonly KeyedSource[],
   source: Source | undefined,
-  facts: ReviewFacts,
+  weighing: Weighing,
 ): ReturnType<typeof judgeNewcomer> => {
+  const { facts } = weighing;
   // Earlier mail without a signature does not make a signature known.
   const signing = members.filter(signsForDomain);
   const seenDay = Math.min(...(signing.length > 0 ? signing : members).map((member) => member.firstDay));
@@ -296,7 +333,7 @@ const judgeSource = (
   if (source?.classified_by === "user") return "reviewed";
   // An identity without evidence leaves no other trace than its alert.
   if (facts.alerts.lastRaisedMs(facts.domain.number, "new_source", key) !== null) return "reviewed";
-  const hasWeight = source !== undefined && couldBeOwn(source, members) && sentEnough(source, facts);
+  const hasWeight = source !== undefined && couldBeOwn(source, members) && sentEnough(source, weighing);
   return judgeNewcomer({ firstDay, hasWeight }, facts);
 };
 
@@ -309,13 +346,9 @@ const couldBeOwn = (source: Source, members: readonly KeyedSource[]) => {
 };
 
 /** A few messages that pass DMARC are enough; other mail needs a number of messages and a share of the domain's mail. */
-const sentEnough = ({ messages, aligned }: Source, facts: ReviewFacts) => {
-  const { thresholds, recent } = facts;
+const sentEnough = ({ messages, aligned }: Source, { facts: { thresholds }, messages: all }: Weighing) => {
   if (aligned >= ALIGNED_MESSAGES_MIN) return true;
   if (messages < thresholds.new_source_messages) return false;
-  const all = sumBy([...facts.sources(recent).values()], (source) =>
-    source.classification === "threat" ? 0 : source.messages,
-  );
   return messages * 100 >= thresholds.new_source_percent * all;
 };
 

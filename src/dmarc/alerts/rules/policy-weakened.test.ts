@@ -83,7 +83,7 @@ describe("a review of reports", () => {
     return {
       write,
       /** A report about the day `daysAgo`. */
-      report(
+      async report(
         daysAgo: number,
         p: P,
         { author = null, reporter = "google.com" }: { author?: string | null; reporter?: string } = {},
@@ -99,7 +99,7 @@ describe("a review of reports", () => {
             author === null ? `s${reports}` : `s${reports} ${author}`,
           ],
         );
-        harness.review(domain.number);
+        await harness.review(domain.number);
       },
     };
   };
@@ -107,13 +107,13 @@ describe("a review of reports", () => {
   test("raises one alert for a lapse, with the reporters that found it, however many reports arrive", async () => {
     const harness = newHarness();
     const { report } = begin(harness);
-    report(5, "reject");
-    report(2, "none");
-    report(2, "none");
-    report(1, "none");
+    await report(5, "reject");
+    await report(2, "none");
+    await report(2, "none");
+    await report(1, "none");
     await harness.clock.advance(DAY_MS);
-    report(0, "none");
-    report(3, "none");
+    await report(0, "none");
+    await report(3, "none");
     expect(harness.raised()).toEqual([
       `policy_weakened reports:${new Date((harness.today - 2) * DAY_MS).toISOString().slice(0, 10)}`,
     ]);
@@ -127,26 +127,26 @@ describe("a review of reports", () => {
     expectDocumented(harness);
   });
 
-  test.each<readonly [string, (made: ReturnType<typeof begin>) => void]>([
+  test.each<readonly [string, (made: ReturnType<typeof begin>) => Promise<void>]>([
     ["a report that is not trusted", ({ report }) => report(2, "none", { author: "unauthenticated" })],
     [
       "a lapse that the DNS showed as well",
-      ({ write, report }) => {
+      async ({ write, report }) => {
         write(2, "none");
         write(1, "reject");
-        report(2, "none");
+        await report(2, "none");
       },
     ],
     ["a lapse of long ago", ({ report }) => report(9, "none", { reporter: "google.com" })],
-  ])("is silent about %s", (_, make) => {
+  ])("is silent about %s", async (_, make) => {
     const harness = newHarness();
     const made = begin(harness);
-    made.report(12, "reject");
-    make(made);
+    await made.report(12, "reject");
+    await make(made);
     expect(harness.raised()).toEqual([]);
   });
 
-  test("leaves a doubt of the DNS checks to them, and what is not enforced alone", () => {
+  test("leaves a doubt of the DNS checks to them, and what is not enforced alone", async () => {
     for (const state of [
       { believed, doubts: { policy: 1 } },
       { believed: { ...believed, policy: { ...POLICY, p: "none" } } },
@@ -154,8 +154,8 @@ describe("a review of reports", () => {
     ]) {
       const harness = newHarness();
       const { report } = begin(harness, state);
-      report(5, "reject");
-      report(2, "none");
+      await report(5, "reject");
+      await report(2, "none");
       expect(harness.raised()).toEqual([]);
     }
   });

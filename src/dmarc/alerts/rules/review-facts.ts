@@ -7,7 +7,6 @@ import {
   type DmarcAlertStore,
 } from "../../records/domains/alert-store.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
-import { entryOf } from "../../reports/ingest/rollup.ts";
 import type { RecordStore } from "../../insight/queries/record-store.ts";
 import { DomainSources } from "../../insight/sources/domain-sources.ts";
 import type { RollupStore } from "../../insight/sources/rollup-store.ts";
@@ -51,7 +50,10 @@ export interface ReviewStores {
 const TRUSTED_DAYS_MIN = 3;
 const TRUSTED_WINDOW_DAYS = 14;
 
-/** What the rules know about a domain. Sources are read when a rule needs them, and each range once. */
+/**
+ * What the rules know about a domain. Sources are read when a rule needs them, and each range once; of a domain with thousands of
+ * them in several turns of the event loop, outside of transactions.
+ */
 export class ReviewFacts {
   readonly domain: DomainRow;
   readonly nowMs: number;
@@ -96,35 +98,32 @@ export class ReviewFacts {
   }
 
   /** The sources of a range by their keys. */
-  sources(range: DayRange): ReadonlyMap<string, Source> {
-    return entryOf(
-      this.#byKey,
-      rangeKey(range),
-      () =>
-        new Map(
-          this.#open()
-            .sources(range)
-            .map((source) => [source.key, source]),
-        ),
-    );
+  async sources(range: DayRange): Promise<ReadonlyMap<string, Source>> {
+    const before = this.#byKey.get(rangeKey(range));
+    if (before !== undefined) return before;
+    const sources = await (await this.#open()).sourcesInTurns(range);
+    const byKey = new Map(sources.map((source) => [source.key, source]));
+    this.#byKey.set(rangeKey(range), byKey);
+    return byKey;
   }
 
   /** The stored sources of a range, those that the reports in use name. */
-  keyedSources(range: DayRange): readonly KeyedSource[] {
-    return entryOf(this.#keyed, rangeKey(range), () =>
-      this.#open()
-        .keyed(range)
-        .filter(({ isVouched }) => isVouched || !this.#isTrusted),
-    );
+  async keyedSources(range: DayRange): Promise<readonly KeyedSource[]> {
+    const before = this.#keyed.get(rangeKey(range));
+    if (before !== undefined) return before;
+    const all = await (await this.#open()).keyedInTurns(range);
+    const keyed = all.filter(({ isVouched }) => isVouched || !this.#isTrusted);
+    this.#keyed.set(rangeKey(range), keyed);
+    return keyed;
   }
 
-  /** See `DomainSources`. */
+  /** Some of the sources that were read, as one with a name of its own: see `DomainSources`. */
   part(members: readonly KeyedSource[], name: string): Source | undefined {
-    return this.#open().part(members, name);
+    return this.#sources?.part(members, name);
   }
 
-  #open() {
-    this.#sources ??= new DomainSources(this.rollups, this.domain);
+  async #open() {
+    this.#sources ??= await DomainSources.open(this.rollups, this.domain);
     return this.#sources;
   }
 }

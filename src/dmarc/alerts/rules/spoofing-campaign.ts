@@ -38,28 +38,28 @@ const CAMPAIGN_GAP_DAYS = 14;
 const ALERTS_MAX = 20;
 
 /** A spoofing campaign, once: far more unauthenticated mail from addresses without a proper reverse name than usual. */
-const findSpoofingCampaign = (facts: ReviewFacts): RuleResult => {
-  const { domain, nowMs, today, recent, learning, thresholds, alerts, rollups, rules } = facts;
+const findSpoofingCampaign = async (facts: ReviewFacts): Promise<RuleResult> => {
+  const { domain, nowMs, today, recent, learning, thresholds, alerts, rollups } = facts;
   const messagesMin = thresholds.spoofing_messages;
   // Mail that passes, or that receivers recognize as forwarded, is none of it.
   const { messages, aligned, forwarded } = rollups.totals(domain.number, recent);
   if (messages - aligned - forwarded < messagesMin) return NO_ALERTS;
-  if ((facts.sources(recent).get(UNAUTHENTICATED_KEY)?.messages ?? 0) < messagesMin) return NO_ALERTS;
+  if (((await facts.sources(recent)).get(UNAUTHENTICATED_KEY)?.messages ?? 0) < messagesMin) return NO_ALERTS;
   // Alerts in the future, raised while the clock was ahead, do not count.
   const last = alerts.listByRule(domain.number, "spoofing_campaign", ALERTS_MAX).find(({ atMs }) => atMs <= nowMs);
   const alerted = last === undefined ? null : readAlerted(last);
   // A campaign is summed up from its start, and its start depends on the days before it.
   const fromDay = Math.min(today - WINDOW_DAYS, (alerted?.startedDay ?? today) - USUAL_DAYS_MAX);
   const range = { fromDay: Math.max(fromDay, today - CAMPAIGN_DAYS_MAX), toDay: today };
-  const numbers = facts
-    .keyedSources(range)
-    .flatMap(({ number, unauthenticatedKey }) => (unauthenticatedKey === UNAUTHENTICATED_KEY ? [number] : []));
-  const days = forgedDays(rules.sourceDays(domain.number, range, numbers));
+  const numbers = (await facts.keyedSources(range)).flatMap(({ number, unauthenticatedKey }) =>
+    unauthenticatedKey === UNAUTHENTICATED_KEY ? [number] : [],
+  );
+  const days = rollups.perDayOf(domain.number, range, numbers).map((one) => ({ day: one.day, forged: one.messages }));
   const campaign = findCampaign(days, { fromDay: range.fromDay, messagesMin });
   if (campaign === null || campaign.day < recent.fromDay || !isLearned(learning, campaign.startedDay)) return NO_ALERTS;
   const isAlerted = last !== undefined && dayOfTime(last.atMs) >= campaign.startedDay - CAMPAIGN_GAP_DAYS;
   if (isAlerted && (alerted === null || campaign.forged <= alerted.messages)) return NO_ALERTS;
-  const source = facts.sources({ fromDay: campaign.startedDay, toDay: today }).get(UNAUTHENTICATED_KEY);
+  const source = (await facts.sources({ fromDay: campaign.startedDay, toDay: today })).get(UNAUTHENTICATED_KEY);
   const alert = campaignAlert(campaign, source);
   // A campaign that goes on changes the totals of its alert, and sends no further mail.
   return isAlerted ? { alerts: [], updates: [{ ...alert, id: last.id }] } : { alerts: [alert] };
@@ -151,12 +151,6 @@ const usualBefore = (days: readonly ForgedDay[], fromDay: number, beforeDay: num
   const before = days.filter(({ day }) => day < beforeDay && day >= beforeDay - known);
   return sumOf(before, "forged") / known;
 };
-
-const forgedDays = (rows: readonly { readonly day: number; readonly messages: number }[]) =>
-  [...Map.groupBy(rows, ({ day }) => day)].map(([day, of]) => ({
-    day,
-    forged: sumOf(of, "messages"),
-  }));
 
 /** `source` is the unauthenticated mail since the campaign started. */
 const campaignAlert = ({ startedDay, day, forged }: Campaign, source: Source | undefined) => {

@@ -142,7 +142,7 @@ describe("a review of TLS reports", () => {
     return {
       harness,
       /** A report about the day before today arrives. */
-      arrive(made: Omit<Made, "day">, author: string | null = null): void {
+      async arrive(made: Omit<Made, "day">, author: string | null = null): Promise<void> {
         const nowMs = harness.clock.nowMs();
         const { org, beginMs, endMs, policies } = reportOf({ ...made, day: Math.floor(nowMs / DAY_MS) - 1 });
         serial += 1;
@@ -154,7 +154,7 @@ describe("a review of TLS reports", () => {
             ...[author === null ? `s${serial}` : `s${serial} ${author}`, nowMs],
           ],
         );
-        harness.review(number);
+        await harness.review(number);
       },
       states: () => harness.events().map(({ data }) => `${data.result_type} ${data.state}`),
     };
@@ -162,22 +162,22 @@ describe("a review of TLS reports", () => {
 
   test("alerts once when sessions begin to fail, and once when that is over", async () => {
     const { harness, arrive, states } = begin();
-    arrive({ good: 100 });
+    await arrive({ good: 100 });
     for (let day = 0; day < 4; day++) {
       await harness.clock.advance(DAY_MS);
-      arrive({ good: 100, bad: EXPIRED });
-      arrive({ good: 50, org: "microsoft" });
+      await arrive({ good: 100, bad: EXPIRED });
+      await arrive({ good: 50, org: "microsoft" });
     }
     expect(states()).toEqual(["certificate-expired began"]);
     await harness.clock.advance(DAY_MS);
-    arrive({ good: 100 });
+    await arrive({ good: 100 });
     expect(states()).toEqual(["certificate-expired began"]);
     await harness.clock.advance(DAY_MS);
-    arrive({ good: 100 });
-    arrive({ good: 50, org: "microsoft" });
+    await arrive({ good: 100 });
+    await arrive({ good: 50, org: "microsoft" });
     expect(states()).toEqual(["certificate-expired began", "certificate-expired ended"]);
     await harness.clock.advance(DAY_MS);
-    arrive({ good: 100, bad: EXPIRED });
+    await arrive({ good: 100, bad: EXPIRED });
     expect(states()).toEqual([
       ...["certificate-expired began", "certificate-expired ended", "certificate-expired began"],
     ]);
@@ -185,9 +185,9 @@ describe("a review of TLS reports", () => {
     expectDocumented(harness);
   });
 
-  test("says in a mail what failed, where, and what to do", () => {
+  test("says in a mail what failed, where, and what to do", async () => {
     const { harness, arrive } = begin();
-    arrive({ good: 1_000, bad: { "certificate-expired": 203 } });
+    await arrive({ good: 1_000, bad: { "certificate-expired": 203 } });
     const [alert] = harness.alerts.listAlerts(1, { before: null, limit: 1 });
     const { atMs = 0, body = "" } = alert ?? {};
     const queued = {
@@ -214,14 +214,14 @@ Show the TLS reports: https://verify.example.org/dmarc/d/tls
 `);
   });
 
-  test("raises no alert about few failures, or about untrusted reports", () => {
+  test("raises no alert about few failures, or about untrusted reports", async () => {
     const { harness, arrive } = begin();
-    arrive({ good: 1_000, bad: { "certificate-expired": 9 } });
-    arrive({ good: 0, bad: EXPIRED }, "unauthenticated");
+    await arrive({ good: 1_000, bad: { "certificate-expired": 9 } });
+    await arrive({ good: 0, bad: EXPIRED }, "unauthenticated");
     expect(harness.raised()).toEqual([]);
   });
 
-  test("raises at most five alerts at once, and the others in the next review", () => {
+  test("raises at most five alerts at once, and the others in the next review", async () => {
     const { harness, arrive } = begin();
     const types = [
       "starttls-not-supported",
@@ -230,9 +230,9 @@ Show the TLS reports: https://verify.example.org/dmarc/d/tls
       "certificate-not-trusted",
     ];
     const bad = Object.fromEntries([...types, "validation-failure", "tlsa-invalid"].map((type) => [type, 50]));
-    arrive({ good: 0, bad });
+    await arrive({ good: 0, bad });
     expect(harness.raised()).toHaveLength(5);
-    arrive({ good: 0 });
+    await arrive({ good: 0 });
     expect(harness.raised()).toHaveLength(6);
   });
 });

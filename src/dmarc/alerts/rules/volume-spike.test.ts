@@ -75,7 +75,7 @@ describe("a source that sends far more than before", () => {
       { reporter: "new.example", day: harness.today, messages: 2_900, aligned: 2_900, forwarded: 0 },
     ];
     harness.report(number, harness.today, OWN, { messages: 3_000, aligned: 3_000 });
-    harness.review(number, { records: Object.assign(Object.create(harness.stores.records), { reporterDays }) });
+    await harness.review(number, { records: Object.assign(Object.create(harness.stores.records), { reporterDays }) });
     expect(harness.raised()).toEqual([]);
     harness.arrive(number);
     await harness.job.run();

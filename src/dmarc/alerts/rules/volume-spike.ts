@@ -7,7 +7,8 @@ import { parseDay } from "../../../foundation/http/day-range.ts";
 import { action, formatCount, plural, shortName } from "../../../notifications/mail/mail-content.ts";
 import type { DmarcAlertRow } from "../../records/domains/alert-store.ts";
 import { isForeign } from "../../insight/sources/domain-sources.ts";
-import { isNameAwaited, type KeyedSource } from "../../insight/sources/source-keys.ts";
+import { isNameAwaited } from "../../insight/sources/source-identity.ts";
+import type { KeyedSource } from "../../insight/sources/source-keys.ts";
 import { alertRule, domainLink, readAlertBody, sourceLink, texts } from "./alert-rule.ts";
 import type { SourceDay } from "./alert-rule-store.ts";
 import { sourcePath } from "./new-sources.ts";
@@ -43,7 +44,7 @@ const EVER = 0;
 const NEW_ADDRESSES = "new_addresses";
 
 /** Far more aligned mail than usual: of a source, or from new addresses. */
-const findVolumeSpikes = (facts: ReviewFacts): RuleResult => {
+const findVolumeSpikes = async (facts: ReviewFacts): Promise<RuleResult> => {
   const { domain, today, recent, alerts, rollups, rules, thresholds } = facts;
   const incidents = Map.groupBy(
     alerts.listByRule(domain.number, "volume_spike", ALERTS_MAX).flatMap(readIncident),
@@ -60,11 +61,11 @@ const findVolumeSpikes = (facts: ReviewFacts): RuleResult => {
   const mail: Mail = {
     facts,
     incidents,
-    keyed: facts.keyedSources(range),
-    rows: rules.sourceDays(domain.number, range, null).filter(({ aligned }) => aligned > 0),
+    keyed: await facts.keyedSources(range),
+    rows: rules.sourceDays(domain.number, range, "aligned"),
     reportedDays: new Set(days.map(({ day }) => day)),
   };
-  const found = [...sourceSpikes(mail), ...newAddressSpikes(mail)];
+  const found = [...(await sourceSpikes(mail)), ...newAddressSpikes(mail)];
   return {
     alerts: found.filter(({ change }) => change.state !== "grew").map(spikeAlert),
     updates: found.flatMap((spike) => {
@@ -120,25 +121,34 @@ const measureOf = ({ facts, reportedDays }: Mail, messagesMin: number, activeDay
 });
 
 /** Sources with far more aligned mail than on any day before. */
-const sourceSpikes = (mail: Mail): readonly Spike[] => {
+const sourceSpikes = async (mail: Mail): Promise<readonly Spike[]> => {
   const { facts, incidents, keyed, rows } = mail;
   const keys = new Map(keyed.map(({ number, shownKey }) => [number, shownKey]));
   const byKey = Map.groupBy(rows, ({ source }) => keys.get(source) ?? "");
   const measure = measureOf(mail, facts.thresholds.volume_spike_messages, ACTIVE_DAYS_MIN);
-  return [...byKey].flatMap(([key, of]) => {
-    if (facts.domain.bulkSenders.includes(key)) return [];
-    const members = keyed.filter(({ shownKey }) => shownKey === key);
-    const firstDay = Math.min(...members.map((member) => member.firstDay));
+  const firstDays = firstDaysOf(keyed);
+  const spikes: Spike[] = [];
+  for (const [key, of] of byKey) {
+    if (facts.domain.bulkSenders.includes(key)) continue;
+    const firstDay = firstDays.get(key) ?? Number.POSITIVE_INFINITY;
     const change = judgeVolume(daysOf(of), incidents.get(key) ?? [], firstDay, measure);
-    const source = change === null ? undefined : facts.sources(facts.recent).get(key);
-    if (change === null || (source === undefined && change.state === "started")) return [];
+    if (change === null) continue;
+    const source = (await facts.sources(facts.recent)).get(key);
     const numbers = [...new Set(of.map((row) => row.source))];
     if (change.state === "started" && (source === undefined || isForeign(source) || !isUnseen(mail, change, numbers)))
-      return [];
-    const name =
-      source?.name ?? facts.sources({ fromDay: change.startedDay, toDay: facts.today }).get(key)?.name ?? key;
-    return [{ subject: key, name, change, addresses: 0, signatures: [] }];
-  });
+      continue;
+    const { name } = source ??
+      (await facts.sources({ fromDay: change.startedDay, toDay: facts.today })).get(key) ?? { name: key };
+    spikes.push({ subject: key, name, change, addresses: 0, signatures: [] });
+  }
+  return spikes;
+};
+
+/** The first day of each source in any report, by its key. */
+const firstDaysOf = (keyed: readonly KeyedSource[]): ReadonlyMap<string, number> => {
+  const days = new Map<string, number>();
+  for (const { shownKey, firstDay } of keyed) days.set(shownKey, Math.min(firstDay, days.get(shownKey) ?? firstDay));
+  return days;
 };
 
 const daysOf = (rows: readonly SourceDay[]): readonly VolumeDay[] =>

@@ -9,7 +9,8 @@ import { type DomainReporters, decidingVouchers, unvouchedWords } from "../../re
 import type { DomainHealth } from "../health/health-schema.ts";
 import { reporterBehind } from "../../reports/ingest/report-trust.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
-import { isNameAwaited, type KeyedSource } from "../sources/source-keys.ts";
+import type { KeyedSource } from "../sources/source-keys.ts";
+import { isNameAwaited } from "../sources/source-identity.ts";
 import { bundleStrangers, type StrangerStore } from "../sources/strangers.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import { advise, mostCautious } from "./advice.ts";
@@ -122,13 +123,10 @@ const gatherFacts = async (
   const days = reading.reportsPerDay(number, window).map(({ day }) => day);
   const recent = { fromDay: days.at(-RECENT_REPORTED_DAYS) ?? window.fromDay, toDay: today };
   // Of a domain with 20,000 sources each of these takes a long time: everything else has its turn in between.
-  const read = new DomainSources(reading, domain);
-  await read.identifyAll();
-  await nextTurn();
-  const shown = read.sources(window);
+  const read = await DomainSources.open(reading, domain);
+  const shown = await read.sourcesInTurns(window);
   const strangers = options.strangers?.find(domain, shown, window.fromDay) ?? new Set<string>();
-  await nextTurn();
-  const recentShown = read.sources(recent);
+  const recentShown = await read.sourcesInTurns(recent);
   await nextTurn();
   const histories = whole === null ? historiesOf(options, domain, { read, shown, window }) : historiesBefore(whole);
   const advised = advisedIn(read.keyed(window), domain, { histories, nowMs: options.clock.nowMs() });

@@ -2,7 +2,8 @@ import type { Cell } from "../../../foundation/http/csv.ts";
 import { PAGE_BYTES_MAX } from "../../../foundation/base/walk.ts";
 import { type Source, sourceSchema } from "../sources/source-response.ts";
 import { type Classification, CLASSIFICATIONS } from "../sources/rollup-store.ts";
-import { actionableFailures, DomainSources, SourceClassifier } from "../sources/domain-sources.ts";
+import { actionableFailures, DomainSources } from "../sources/domain-sources.ts";
+import { SourceClassifier } from "../sources/source-classifier.ts";
 import {
   rangeOf,
   exportFileName,

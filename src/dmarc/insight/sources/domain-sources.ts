@@ -11,14 +11,7 @@ import {
 } from "./source-keys.ts";
 import { findFailingOwn, listOwnHosts, type OwnHost } from "./own-hosts.ts";
 import { sourceResponse, type Source } from "./source-response.ts";
-import {
-  type IdentifiedSource,
-  SourceIdentities,
-  type SourceWithEvidence,
-  organisationUnder,
-  trustedEvidence,
-  withEvidence,
-} from "./source-identity.ts";
+import { type IdentifiedSource, type KnownSenders, readSenders } from "./source-identity.ts";
 import type { Classification, RollupStore } from "./rollup-store.ts";
 import { type SourceAddress, NO_TOTALS } from "./rollup-rows.ts";
 import {
@@ -29,15 +22,9 @@ import {
   ruleClassificationOf,
   userClassificationOf,
 } from "./source-classification.ts";
-import { entryOf } from "../../reports/ingest/rollup.ts";
-import { readState } from "../../records/domains/domain-state.ts";
 import type { SourceRule } from "../../records/domains/source-rules.ts";
-import { type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
-import { nextTurn, type Clock } from "../../../foundation/base/clock.ts";
-import { RANGE_DAYS } from "../../../foundation/http/day-range.ts";
-import { orRefusal } from "../../../foundation/db/group-commit.ts";
-import type { Db } from "../../../foundation/db/open.ts";
-import { AppError } from "../../../foundation/base/errors.ts";
+import type { DayRange } from "../../../foundation/base/days.ts";
+import { atOnce, inTurns, mapInSteps, type Steps } from "../../../foundation/base/in-steps.ts";
 
 /** The monitored domain whose sources are read. */
 export interface SourceDomain {
@@ -86,6 +73,8 @@ interface ShownGroup {
   readonly members: readonly KeyedSource[];
 }
 
+type UserContext = Parameters<typeof userClassificationOf>[2];
+
 /** What is computed once for a range of days. */
 interface RangeSources extends UnauthenticatedMail {
   readonly identified: readonly IdentifiedSource[];
@@ -97,9 +86,6 @@ interface RangeSources extends UnauthenticatedMail {
  * database only while it is used within one transaction or snapshot.
  */
 export class DomainSources {
-  readonly #stored: readonly SourceWithEvidence[];
-  readonly #addresses: ReadonlyMap<string, SourceAddress>;
-  readonly #identities: SourceIdentities;
   readonly #ranges = new Map<string, RangeSources>();
   /** By the range and the user's classifications, which may change while they are used. */
   readonly #keyed = new Map<string, readonly KeyedSource[]>();
@@ -107,33 +93,27 @@ export class DomainSources {
   constructor(
     private readonly rollups: RollupStore,
     private readonly domain: SourceDomain,
-  ) {
-    const suffix = readState(domain.state)?.believed.declared_suffix ?? null;
-    const organisation = organisationUnder(domain.domain, suffix);
-    this.#stored = rollups.storedSources(domain.number).map((source) => withEvidence(source, organisation));
-    this.#addresses = rollups.addresses(domain.number);
-    this.#identities = new SourceIdentities({
-      domain: domain.domain,
-      organisation,
-      sources: trustedEvidence(this.#stored),
-      addresses: this.#addresses,
-    });
+    private readonly known: KnownSenders = atOnce(readSenders(rollups, domain)),
+  ) {}
+
+  /** As the constructor does, but a part in each turn of the event loop: a source that is added meanwhile may be missing. */
+  static async open(rollups: RollupStore, domain: SourceDomain): Promise<DomainSources> {
+    return new DomainSources(rollups, domain, await inTurns(readSenders(rollups, domain)));
   }
 
-  /**
-   * Identifies every source, a few in each turn of the event loop: of 20,000 that is half of what the first range takes. Later
-   * readers find the identities. A source that is added meanwhile is not among those that are read.
-   */
-  async identifyAll(): Promise<void> {
-    for (let at = 0; at < this.#stored.length; at += IDENTIFIED_PER_TURN) {
-      await nextTurn();
-      for (const source of this.#stored.slice(at, at + IDENTIFIED_PER_TURN)) this.#identities.identityOf(source);
-    }
+  /** As `sources`, a part in each turn. */
+  async sourcesInTurns(range: DayRange): Promise<Source[]> {
+    return (await inTurns(this.#show(range, { byNetwork: false, wanted: null }))).map(({ source }) => source);
+  }
+
+  /** As `keyed`, a part in each turn. */
+  keyedInTurns(range: DayRange): Promise<readonly KeyedSource[]> {
+    return inTurns(this.#key(range));
   }
 
   /** The sources that sent something in the range, worst first: see `byWorst`. */
   sources(range: DayRange, { byNetwork = false }: SourceOptions = {}): Source[] {
-    return this.#show(range, { byNetwork, wanted: null }).map(({ source }) => source);
+    return atOnce(this.#show(range, { byNetwork, wanted: null })).map(({ source }) => source);
   }
 
   /** The same, with the classes of those that have failing messages. */
@@ -142,7 +122,7 @@ export class DomainSources {
     /** The classes of the stored sources with failing messages, by their numbers. */
     readonly failing: ReadonlyMap<number, Classification>;
   } {
-    const shown = this.#show(range, { byNetwork: false, wanted: null });
+    const shown = atOnce(this.#show(range, { byNetwork: false, wanted: null }));
     return {
       sources: shown.map(({ source }) => source),
       failing: new Map(
@@ -157,12 +137,12 @@ export class DomainSources {
 
   /** A source by its key with what its class rests on; undefined for a key that no report names. */
   explain(key: string, range: DayRange): ExplainedSource | undefined {
-    const [shown] = this.#show(range, { byNetwork: isNetwork(key), wanted: new Set([key]) });
+    const [shown] = atOnce(this.#show(range, { byNetwork: isNetwork(key), wanted: new Set([key]) }));
     if (shown === undefined) return undefined;
     const { source, reason, members } = shown;
     const rule = members.find((member) => member.rule !== null)?.rule ?? null;
     const numbers = members.map(({ number }) => number);
-    return { source, reason, rule, addresses: sendersOf(members, this.#addresses), numbers };
+    return { source, reason, rule, addresses: sendersOf(members, this.known.addresses), numbers };
   }
 
   /**
@@ -172,7 +152,7 @@ export class DomainSources {
   findAll(keys: readonly string[], range: DayRange): ReadonlyMap<string, Source> {
     const found = [false, true].flatMap((byNetwork) => {
       const wanted = new Set(keys.filter((key) => isNetwork(key) === byNetwork));
-      return wanted.size === 0 ? [] : this.#show(range, { byNetwork, wanted });
+      return wanted.size === 0 ? [] : atOnce(this.#show(range, { byNetwork, wanted }));
     });
     return new Map(found.map(({ source }) => [source.key, source]));
   }
@@ -183,7 +163,7 @@ export class DomainSources {
 
   /** The domain's own servers one by one, those with the most failing messages first. */
   ownHosts(range: DayRange): readonly OwnHost[] {
-    return listOwnHosts(this.keyed(range), this.#addresses);
+    return listOwnHosts(this.keyed(range), this.known.addresses);
   }
 
   /** The keys of the user's classifications that apply to sources: their own, and those that they had earlier. */
@@ -202,20 +182,14 @@ export class DomainSources {
 
   /** The stored sources with the keys that they have in the range. */
   keyed(range: DayRange): readonly KeyedSource[] {
-    const { userClassifications } = this.#userContext();
-    const name = `${range.fromDay}-${range.toDay}`;
-    return entryOf(this.#keyed, `${name} ${JSON.stringify([...userClassifications.values()])}`, () => {
-      const { identified, ...context } = entryOf(this.#ranges, name, () => this.#read(range));
-      const [rules, addresses, identities] = [this.domain.sourceRules, this.#addresses, this.#identities];
-      return assignKeys(identified, { ...context, addresses, identities, rules, userClassifications });
-    });
+    return atOnce(this.#key(range));
   }
 
   /** Some stored sources of one key, as a source with a name of its own; undefined for none. */
   part(members: readonly KeyedSource[], name: string): Source | undefined {
     const key = members[0]?.shownKey ?? "";
     const classes = { classification: judgeMembers(members).classification, classifiedBy: "service" } as const;
-    const [source] = sourceResponse({ key, members, ...classes }, this.#addresses);
+    const [source] = sourceResponse({ key, members, ...classes }, this.known.addresses);
     return source === undefined ? undefined : { ...source, name };
   }
 
@@ -240,52 +214,77 @@ export class DomainSources {
 
   #userContext() {
     const userClassifications = this.rollups.userClassifications(this.domain.number);
-    return { userClassifications, addresses: this.#addresses };
+    return { userClassifications, addresses: this.known.addresses };
   }
 
-  #read(range: DayRange) {
-    const [addresses, identities] = [this.#addresses, this.#identities];
-    const sums = this.rollups.sourceTotals(this.domain.number, range);
-    const identified = this.#stored.map((source) => {
+  *#key(range: DayRange): Steps<readonly KeyedSource[]> {
+    const { userClassifications } = this.#userContext();
+    const name = `${range.fromDay}-${range.toDay}`;
+    const id = `${name} ${JSON.stringify([...userClassifications.values()])}`;
+    const [before, { sourceRules: rules }] = [this.#keyed.get(id), this.domain];
+    if (before !== undefined) return before;
+    const read = this.#ranges.get(name) ?? (yield* this.#read(range));
+    this.#ranges.set(name, read);
+    const { identified, ...context } = read;
+    const { addresses, identities } = this.known;
+    const keyed = yield* assignKeys(identified, { ...context, addresses, identities, rules, userClassifications });
+    this.#keyed.set(id, keyed);
+    return keyed;
+  }
+
+  *#read(range: DayRange): Steps<RangeSources> {
+    const { stored, addresses, identities } = this.known;
+    const sums = yield* this.rollups.sourceTotals(this.domain.number, range);
+    yield;
+    const identified = yield* mapInSteps(stored, (source) => {
       const { number, key, firstDay, lastDay, firstSeenAtMs, isVouched, evidence } = source;
       const { totals, trusted } = sums.get(number) ?? NOTHING;
       const identity = identities.identityOf(source);
       return { number, key, firstDay, lastDay, firstSeenAtMs, isVouched, evidence, identity, totals, trusted };
     });
     const relayed = findRelayed(identified, identities);
-    return { identified, relayed, ...findUnauthenticated(identified, { addresses, identities, relayed }) };
+    yield;
+    return { identified, relayed, ...(yield* findUnauthenticated(identified, { addresses, identities, relayed })) };
   }
 
-  #show(
+  *#show(
     range: DayRange,
     { byNetwork, wanted }: { readonly byNetwork: boolean; readonly wanted: ReadonlySet<string> | null },
-  ): ShownGroup[] {
-    const all = this.keyed(range);
+  ): Steps<ShownGroup[]> {
+    const all = yield* this.#key(range);
+    yield;
     const keyOf = listedKeyOf(all, byNetwork);
-    const context = this.#userContext();
-    const keyed = all.filter((source) => wanted?.has(keyOf(source)) !== false);
-    const shown = [...Map.groupBy(keyed, keyOf)].flatMap(([key, members]) => {
-      if (wanted === null && members.every(({ totals }) => totals.messages === 0)) return [];
-      const byKey = userClassificationOf(key, members, context);
-      // The class of own servers holds for all of them, unless those that fail have one of their own.
-      const byOwn = key === OWN_FAILING_KEY ? userClassificationOf(OWN_KEY, members, context) : null;
-      const byUser = byKey ?? byOwn ?? ruleClassificationOf(members);
-      const { classification, reason } = judgeMembers(members);
-      const classes = {
-        classification: byUser ?? classification,
-        classifiedBy: byUser === null ? "service" : "user",
-      } as const;
-      return sourceResponse({ key, members, ...classes }, this.#addresses).map((source) => ({
-        source,
-        reason,
-        members,
-      }));
-    });
+    const [keyed, context] = [all.filter((source) => wanted?.has(keyOf(source)) !== false), this.#userContext()];
+    const shown: ShownGroup[] = [];
+    let members = 0;
+    for (const [key, of] of Map.groupBy(keyed, keyOf)) {
+      if (members >= MEMBERS_PER_STEP) yield;
+      members = members >= MEMBERS_PER_STEP ? of.length : members + of.length;
+      if (wanted === null && of.every(({ totals }) => totals.messages === 0)) continue;
+      shown.push(...this.#group(key, of, context));
+    }
     return shown.sort((a, b) => byWorst(a.source, b.source));
+  }
+
+  #group(key: string, members: readonly KeyedSource[], context: UserContext): readonly ShownGroup[] {
+    const byKey = userClassificationOf(key, members, context);
+    // The class of own servers holds for all of them, unless those that fail have one of their own.
+    const byOwn = key === OWN_FAILING_KEY ? userClassificationOf(OWN_KEY, members, context) : null;
+    const byUser = byKey ?? byOwn ?? ruleClassificationOf(members);
+    const { classification, reason } = judgeMembers(members);
+    const classes = {
+      classification: byUser ?? classification,
+      classifiedBy: byUser === null ? "service" : "user",
+    } as const;
+    return sourceResponse({ key, members, ...classes }, this.known.addresses).map((source) => ({
+      source,
+      reason,
+      members,
+    }));
   }
 }
 
-const IDENTIFIED_PER_TURN = 1_000;
+const MEMBERS_PER_STEP = 2_000;
 const NOTHING = { totals: NO_TOTALS, trusted: NO_TOTALS };
 
 /** The addresses of a source, those with the most messages first. */
@@ -334,65 +333,3 @@ export const isForeign = ({ key, kind, classification }: Source): boolean =>
 /** The most actionable failures first, then the most messages, then by key. */
 export const byWorst = (a: Source, b: Source): number =>
   actionableFailures(b) - actionableFailures(a) || b.messages - a.messages || (a.key < b.key ? -1 : 1);
-
-/** Keys named in one error. */
-const NAMED_KEYS_MAX = 5;
-
-/** Stores the user's classification of sources, of all of them or of none. */
-export class SourceClassifier {
-  constructor(
-    private readonly runtime: { readonly db: Db; readonly clock: Clock },
-    private readonly rollups: RollupStore,
-  ) {}
-
-  /**
-   * Returns the sources in the order of the keys, with their counts of the last 30 days. Throws `not_found` when no report names
-   * a key. `findDomain` is called inside the transaction, because the domain may be deleted meanwhile; it then throws an AppError.
-   */
-  async classify(
-    findDomain: () => SourceDomain,
-    {
-      keys,
-      classification,
-      note = null,
-    }: {
-      readonly keys: readonly string[];
-      /** Null restores the automatic classification. */
-      readonly classification: Classification | null;
-      /** Why, in the user's words. */
-      readonly note?: string | null;
-    },
-  ): Promise<Source[]> {
-    const { db, clock } = this.runtime;
-    const classified = await db.commit((tx) => {
-      const domain = orRefusal(findDomain);
-      if (domain instanceof AppError) return domain;
-      const atMs = clock.nowMs();
-      const toDay = dayOfTime(atMs);
-      const range = { fromDay: toDay - RANGE_DAYS + 1, toDay };
-      const sources = new DomainSources(this.rollups, domain);
-      const before = sources.findAll(keys, range);
-      const unknown = keys.filter((key) => !before.has(key));
-      if (unknown.length > 0) return unknownKeys(unknown);
-      if (classification === null) {
-        const classifiedKeys = sources.classifiedKeysOf(keys, range);
-        for (const key of classifiedKeys) this.rollups.removeUserClassification(tx, domain.number, key);
-      } else {
-        const word = { classification, atMs, note };
-        for (const key of keys) this.rollups.setUserClassification(tx, domain.number, { ...word, key });
-      }
-      const after = sources.findAll(keys, range);
-      return keys.flatMap((key) => after.get(key) ?? []);
-    });
-    if (classified instanceof AppError) throw classified;
-    return classified;
-  }
-}
-
-const unknownKeys = (keys: readonly string[]) => {
-  const named = keys.slice(0, NAMED_KEYS_MAX).join(", ");
-  const more = keys.length > NAMED_KEYS_MAX ? ` and ${keys.length - NAMED_KEYS_MAX} more` : "";
-  return new AppError("not_found", {
-    message: `No report names the source ${named}${more}. Use the keys that GET …/sources returns, URL-encoded in paths.`,
-  });
-};

@@ -1,4 +1,5 @@
 import type { DayRange } from "../../../foundation/base/days.ts";
+import type { Steps } from "../../../foundation/base/in-steps.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import {
   type DayTotals,
@@ -52,8 +53,6 @@ type Stored<T, K extends keyof T> = Omit<T, K> & Readonly<Record<K, 0 | 1>>;
 const SUMS = `total(messages) messages, total(aligned) aligned, total(aligned_dkim) alignedDkim, total(aligned_spf) alignedSpf,
   total(forwarded) forwarded, total(authenticated) authenticated, total(quarantined) quarantined, total(rejected) rejected`;
 const FEW_SUMS = "total(messages) messages, total(aligned) aligned";
-/** The address in a stored key; of legacy keys only `ip:` has one. */
-const ADDRESS = "CASE WHEN instr(key, ' ') = 0 THEN substr(key, 4) ELSE substr(key, 1, instr(key, ' ') - 1) END";
 /** Reports of a day that are searched for the names of reporters. */
 const SEARCHED_REPORTS_MAX = 2_000;
 /** Trusted reporters of the same name are one, however their reports came. */
@@ -69,7 +68,7 @@ const FEW_SOURCES_DAYS = `WITH RECURSIVE d(day) AS (SELECT ?2 UNION ALL SELECT d
 const STORED_SOURCES = `SELECT number, key, first_day firstDay, last_day lastDay, first_seen_at_ms firstSeenAtMs,
   is_vouched isVouched FROM dmarc_sources WHERE domain = ? ORDER BY key`;
 const ADDRESSES = `SELECT ip, name, is_confirmed isConfirmed, asked_at_ms IS NOT NULL isAsked, asn, as_name asName, country
-  FROM dmarc_reverse_names WHERE ip IN (SELECT ${ADDRESS} FROM dmarc_sources WHERE domain = ?)`;
+  FROM dmarc_reverse_names WHERE ip IN (SELECT value FROM json_each(?))`;
 const reportersWhere = (between: string) =>
   `SELECT reporter, ${UNTRUSTED_AUTHOR} author, CASE WHEN is_trusted AND min(author) = max(author) THEN nullif(max(author), '') END
     authenticatedAs, is_trusted voucher, total(reports) reports, ${FEW_SUMS}, max(day) lastDay FROM dmarc_daily_reporters WHERE ${between}
@@ -126,7 +125,7 @@ export class RollupStore {
           `SELECT day, ${SUMS} FROM dmarc_daily WHERE ${between} GROUP BY day ORDER BY day`,
         ),
       storedSources: () => sqlite.prepare<Stored<StoredSource, "isVouched">, [number]>(STORED_SOURCES),
-      addresses: () => sqlite.prepare<Stored<SourceAddress, "isConfirmed" | "isAsked">, [number]>(ADDRESSES),
+      addresses: () => sqlite.prepare<Stored<SourceAddress, "isConfirmed" | "isAsked">, [string]>(ADDRESSES),
       reporters: () => sqlite.prepare<ReporterTotals, Between>(reportersWhere(between)),
       reporterNames: () => sqlite.prepare<{ org: string }, [number, number, number]>(REPORTER_NAMES),
       reportsPerDay: () =>
@@ -191,7 +190,7 @@ export class RollupStore {
   }
 
   /** The messages of each source in the range, by its number; sources without messages may be absent. */
-  sourceTotals(domain: number, range: DayRange): ReadonlyMap<number, SourceTotals> {
+  sourceTotals(domain: number, range: DayRange): Steps<ReadonlyMap<number, SourceTotals>> {
     return this.#sourceTotals.read(domain, range, this.#deciding(domain));
   }
 
@@ -207,14 +206,13 @@ export class RollupStore {
     return sources.flatMap((source) => (source.isVouched ? { ...source, ...days.get(source.number) } : []));
   }
 
-  /** The addresses of all sources, by IP. */
-  addresses(domain: number): ReadonlyMap<string, SourceAddress> {
-    const rows = this.#sql.addresses.all(domain);
-    const found = new Map<string, SourceAddress>();
-    for (const { ip, name, isConfirmed, isAsked, asn, asName, country } of rows) {
-      found.set(ip, { ip, name, isConfirmed: isConfirmed === 1, isAsked: isAsked === 1, asn, asName, country });
-    }
-    return found;
+  /** What is known of some addresses; those that were never queued for lookups are absent. */
+  addresses(ips: readonly string[]): SourceAddress[] {
+    return this.#sql.addresses.all(JSON.stringify(ips)).map(({ isConfirmed, isAsked, ...address }) => ({
+      ...address,
+      isConfirmed: isConfirmed === 1,
+      isAsked: isAsked === 1,
+    }));
   }
 
   /** The reporters with the most messages first. */

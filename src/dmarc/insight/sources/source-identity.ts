@@ -2,7 +2,10 @@ import { isSameOrganisation, organisationalDomain } from "../../../foundation/ma
 import { entryOf, readSourceKey, type SourceEvidence } from "../../reports/ingest/rollup.ts";
 import { findService, serviceOfAsn, type KnownService } from "../../records/services/services.ts";
 import type { SourceAddress, Totals } from "./rollup-rows.ts";
-import type { StoredSource } from "./rollup-store.ts";
+import type { RollupStore, StoredSource } from "./rollup-store.ts";
+import { mapInSteps, type Steps } from "../../../foundation/base/in-steps.ts";
+import { readState } from "../../records/domains/domain-state.ts";
+import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { ipNetworkOf, isGenericName } from "../addresses/address-store.ts";
 
 export const SOURCE_KINDS = ["own", "service", "organization", "network", "unauthenticated"] as const;
@@ -272,3 +275,41 @@ const dedicatedIpService = (
   const services = [address?.asn == null ? null : serviceOfAsn(address.asn), ...signed.map(sendingService)];
   return services.find((service) => service?.kind === "bulk sender") ?? null;
 };
+
+/** The stored sources of a domain with what is known of their addresses. */
+export interface KnownSenders {
+  readonly stored: readonly SourceWithEvidence[];
+  readonly addresses: ReadonlyMap<string, SourceAddress>;
+  readonly identities: SourceIdentities;
+}
+
+const ADDRESSES_PER_STEP = 4_000;
+
+export function* readSenders(
+  rollups: Pick<RollupStore, "storedSources" | "addresses">,
+  { number, domain, state }: Pick<DomainRow, "number" | "domain" | "state">,
+): Steps<KnownSenders> {
+  const organisation = organisationUnder(domain, readState(state)?.believed.declared_suffix ?? null);
+  const sources = rollups.storedSources(number);
+  yield;
+  const stored = yield* mapInSteps(sources, (source) => withEvidence(source, organisation));
+  const ips = [...new Set(stored.flatMap(({ evidence: { ip } }) => ip ?? []))];
+  const addresses = new Map<string, SourceAddress>();
+  for (let at = 0; at < ips.length; at += ADDRESSES_PER_STEP) {
+    yield;
+    for (const address of rollups.addresses(ips.slice(at, at + ADDRESSES_PER_STEP))) addresses.set(address.ip, address);
+  }
+  yield;
+  const identities = new SourceIdentities({ domain, organisation, sources: trustedEvidence(stored), addresses });
+  return { stored, addresses, identities };
+}
+
+/** How long new sources wait for the reverse name of their address. */
+export const NAME_WAIT_MS = 60 * 60_000;
+
+/** Whether to wait for the reverse name, an hour at most: it may show a known service. Test domains have none. */
+export const isNameAwaited = (
+  source: Pick<StoredSource, "firstSeenAtMs"> & { readonly isNamePending: boolean },
+  { mode }: Pick<DomainRow, "mode">,
+  nowMs: number,
+): boolean => mode === "live" && source.isNamePending && nowMs - source.firstSeenAtMs < NAME_WAIT_MS;

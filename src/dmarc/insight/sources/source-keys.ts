@@ -1,4 +1,5 @@
 import { sumBy } from "../../../foundation/base/sums.ts";
+import { mapInSteps, type Steps } from "../../../foundation/base/in-steps.ts";
 import { ipNetworkOf } from "../addresses/address-store.ts";
 import type { SourceAddress } from "./rollup-rows.ts";
 import {
@@ -12,7 +13,6 @@ import { findService, hostsWebsites } from "../../records/services/services.ts";
 import { forwardedByAddress, isForwardedSource, isUncheckedForwarding } from "./forwarded-mail.ts";
 import { readSourceKey } from "../../reports/ingest/rollup.ts";
 import type { UserClassification } from "./rollup-store.ts";
-import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { createRuleFinder, type SourceRule } from "../../records/domains/source-rules.ts";
 
 /** The key of all unauthenticated mail from addresses without a proper reverse name. */
@@ -56,30 +56,36 @@ interface Context {
  * unauthenticated mail from each of many unrelated organizations counts as unauthenticated; and so does mail whose only proof
  * is an SPF record that authorizes everybody.
  */
-export const findUnauthenticated = (sources: readonly IdentifiedSource[], context: Context): UnauthenticatedMail => {
+export function* findUnauthenticated(
+  sources: readonly IdentifiedSource[],
+  context: Context,
+): Steps<UnauthenticatedMail> {
   const { addresses, identities } = context;
   const { authenticated, ownNetworks } = findAuthenticated(sources, context);
+  yield;
   const keys = new Map<number, UnauthenticatedKey>();
   const recurring: IdentifiedSource[] = [];
   const named: IdentifiedSource[] = [];
-  for (const source of sources) {
+  yield* mapInSteps(sources, (source) => {
     const { evidence, identity, totals, number } = source;
     const { ip } = evidence;
-    if (ip === null || authenticated.has(ip) || ownNetworks.has(ipNetworkOf(ip)) || isAuthenticated(source)) continue;
-    if (totals.messages === 0 || totals.aligned > 0 || totals.forwarded > 0) continue;
+    if (totals.messages === 0 || totals.aligned > 0 || totals.forwarded > 0) return;
+    if (ip === null || authenticated.has(ip) || isAuthenticated(source) || ownNetworks.has(ipNetworkOf(ip))) return;
     if (identity.kind === "organization") named.push(source);
-    if (identity.kind !== "network") continue;
+    if (identity.kind !== "network") return;
     const key = namelessKey(ip, context);
     if (key !== null) keys.set(number, key);
     if (key === UNAUTHENTICATED_KEY && addresses.get(ip)?.name == null && isRecurring(source)) recurring.push(source);
-  }
+  });
+  yield;
   const networks = new Set(recurring.map(({ evidence: { ip } }) => ipNetworkOf(ip ?? "")));
   if (networks.size <= RECURRING_NETWORKS_MAX) for (const { number } of recurring) keys.delete(number);
   for (const { number } of [...compromisedHosts(named), ...openSpfSenders(sources, identities)]) {
     keys.set(number, UNAUTHENTICATED_KEY);
   }
+  yield;
   return { keys, ownNetworks };
-};
+}
 
 const isAuthenticated = ({ evidence: { signer, envelope, foreign } }: IdentifiedSource) =>
   (signer ?? envelope ?? foreign) !== null;
@@ -169,12 +175,6 @@ export interface KeyedSource extends IdentifiedSource {
   readonly isSenderUnknown: boolean;
 }
 
-const NAME_WAIT_MS = 60 * 60_000;
-
-/** Whether to wait for the reverse name, an hour at most: it may show a known service. Test domains have none. */
-export const isNameAwaited = (source: KeyedSource, { mode }: Pick<DomainRow, "mode">, nowMs: number): boolean =>
-  mode === "live" && source.isNamePending && nowMs - source.firstSeenAtMs < NAME_WAIT_MS;
-
 /** The key of the domain's own servers; where some of them fail, of those that pass. */
 export const OWN_KEY = "own";
 /** The key of own servers that fail where others pass: see `findFailingOwn`. */
@@ -196,12 +196,13 @@ interface KeyContext extends UnauthenticatedMail {
 }
 
 /** Decides under which key users see each stored source of a domain. */
-export const assignKeys = (sources: readonly IdentifiedSource[], context: KeyContext): readonly KeyedSource[] => {
+export function* assignKeys(sources: readonly IdentifiedSource[], context: KeyContext): Steps<readonly KeyedSource[]> {
   const { addresses, identities, relayed, keys, ownNetworks } = context;
   const connected = connectedKeys(sources, context);
   const findRule = ruleFinder(context);
   const forwarded = forwardedByAddress(sources, relayed);
-  const shown = sources.map((source) => {
+  yield;
+  const shown = yield* mapInSteps(sources, (source) => {
     const unauthenticatedKey = keys.get(source.number) ?? null;
     const rule = findRule(source);
     const { key, service } = source.identity;
@@ -215,7 +216,7 @@ export const assignKeys = (sources: readonly IdentifiedSource[], context: KeyCon
     return { source, unauthenticatedKey, rule, shownKey, isSenderUnknown };
   });
   const shownKeys = new Set(shown.map(({ shownKey }) => shownKey));
-  return shown.map(({ source, unauthenticatedKey, rule, shownKey, isSenderUnknown }) => {
+  return yield* mapInSteps(shown, ({ source, unauthenticatedKey, rule, shownKey, isSenderUnknown }) => {
     const { ip, signer, envelope, foreign } = source.evidence;
     const address = ip === null ? undefined : addresses.get(ip);
     return {
@@ -233,7 +234,7 @@ export const assignKeys = (sources: readonly IdentifiedSource[], context: KeyCon
       isBesideOwn: ip !== null && ownNetworks.has(ipNetworkOf(ip)),
     };
   });
-};
+}
 
 /** The keys of senders that sign for the domain, or use it in the envelope. */
 const connectedKeys = (sources: readonly IdentifiedSource[], { identities, relayed }: KeyContext) =>

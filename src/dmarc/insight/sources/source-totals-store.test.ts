@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { afterEach, expect, test } from "bun:test";
+import { atOnce } from "../../../foundation/base/in-steps.ts";
 import type { DayRange } from "../../../foundation/base/days.ts";
 import { openDb, type Db } from "../../../foundation/db/open.ts";
 import { RetentionStore } from "../../reports/ingest/retention-store.ts";
@@ -101,7 +102,7 @@ test("sums of any range are those of its days, however counts were added, taken 
       for (const trustedOnly of [false, true]) {
         const store = new SourceTotalsStore(db, { trustedOnly });
         for (const domain of [1, 2]) {
-          const rows = [...store.read(domain, wanted, JSON.stringify([1, 3]))].flatMap(
+          const rows = [...atOnce(store.read(domain, wanted, JSON.stringify([1, 3])))].flatMap(
             ([number, { totals, trusted }]) => {
               const { messages, aligned, rejected } = totals;
               return messages === 0 || !stored.has(number)

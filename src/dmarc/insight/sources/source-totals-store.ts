@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { DayRange } from "../../../foundation/base/days.ts";
+import type { Steps } from "../../../foundation/base/in-steps.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import { addTotals, NO_TOTALS, type Totals } from "./rollup-rows.ts";
 import { statements } from "../../../foundation/db/statements.ts";
@@ -50,6 +51,9 @@ interface DecidingDays {
 }
 
 type Between = [domain: number, from: number, to: number, deciding: string];
+
+/** Sources whose weeks are read in one step. */
+const SOURCES_PER_STEP = 4_000;
 
 /**
  * The parts that sum up a range: weeks (their numbers, both inclusive) and days, less the days in those weeks that are not in the
@@ -105,9 +109,9 @@ export class SourceTotalsStore {
         ),
       // Names every column of the key: rows come in its order, without sorting.
       weeks: () =>
-        sqlite.prepare<Row, Between>(
+        sqlite.prepare<Row, [...Between, first: number, behind: number]>(
           `SELECT source number, is_trusted voucher, ${SUMS} FROM dmarc_weekly WHERE domain = ?1
-        AND source IN (SELECT number FROM dmarc_sources WHERE domain = ?1) AND is_trusted IN (0, 1)
+        AND source IN (SELECT number FROM dmarc_sources WHERE domain = ?1 AND number >= ?5 AND number < ?6) AND is_trusted IN (0, 1)
         ${restriction} AND week BETWEEN ?2 AND ?3 GROUP BY source, is_trusted`,
         ),
       // Unknown reporters have an index of their own: there may be many of them, with few sources each.
@@ -118,6 +122,10 @@ export class SourceTotalsStore {
         ),
       unknownSources: () => sqlite.prepare<{ source: number }, [number, string]>(UNKNOWN_SOURCES),
       decidingDays: () => sqlite.prepare<DecidingDays, [number, string]>(DECIDING_DAYS),
+      numbers: () =>
+        sqlite.prepare<{ count: number; first: number | null; last: number | null }, [number]>(
+          "SELECT count(*) count, min(number) first, max(number) last FROM dmarc_sources WHERE domain = ?",
+        ),
       counted: () =>
         sqlite.prepare<{ fromDay: number | null; toDay: number | null }, [number, number]>(
           `SELECT (SELECT min(day) FROM dmarc_daily WHERE domain = ?) fromDay, (SELECT max(day) FROM dmarc_daily WHERE domain = ?) toDay`,
@@ -126,7 +134,7 @@ export class SourceTotalsStore {
   }
 
   /** By the numbers of stored sources; those without messages may be absent. `deciding`: vouchers of reports that decide, as JSON. */
-  read(domain: number, range: DayRange, deciding: string): ReadonlyMap<number, SourceTotals> {
+  *read(domain: number, range: DayRange, deciding: string): Steps<ReadonlyMap<number, SourceTotals>> {
     const counted = this.#sql.counted.get(domain, domain);
     const { weeks, added, subtracted } = splitRange(range, {
       fromDay: counted?.fromDay ?? 1,
@@ -134,11 +142,23 @@ export class SourceTotalsStore {
     });
     const sums = new Sums(deciding);
     if (weeks !== null) {
-      sums.add(this.#sql.weeks.all(domain, weeks.from, weeks.to, deciding));
+      const { count, first, last } = this.#sql.numbers.get(domain) ?? { count: 0, first: null, last: null };
+      const [begin, end] = [first ?? 0, (last ?? -1) + 1];
+      const size = Math.ceil((end - begin) / Math.ceil(count / SOURCES_PER_STEP));
+      for (let at = begin; at < end; at += size) {
+        sums.add(this.#sql.weeks.all(domain, weeks.from, weeks.to, deciding, at, Math.min(end, at + size)));
+        yield;
+      }
       sums.add(this.#sql.unknownWeeks.all(domain, weeks.from, weeks.to, deciding));
     }
-    for (const { fromDay, toDay } of added) sums.add(this.#sql.days.all(domain, fromDay, toDay, deciding));
-    for (const { fromDay, toDay } of subtracted) sums.add(this.#sql.days.all(domain, fromDay, toDay, deciding), -1);
+    for (const { fromDay, toDay } of added) {
+      yield;
+      sums.add(this.#sql.days.all(domain, fromDay, toDay, deciding));
+    }
+    for (const { fromDay, toDay } of subtracted) {
+      yield;
+      sums.add(this.#sql.days.all(domain, fromDay, toDay, deciding), -1);
+    }
     return sums.bySource;
   }
 

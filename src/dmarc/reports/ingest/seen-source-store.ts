@@ -221,7 +221,7 @@ const DAILY_STATEMENTS = {
   planHealth: `UPDATE dmarc_health SET due_at_ms = ?1 WHERE domain = ?2 AND due_at_ms > ?1
     AND (SELECT last_report_at_ms FROM dmarc_domains WHERE number = ?2) IS NULL`,
   noteReport:
-    "UPDATE dmarc_domains SET last_report_at_ms = max(coalesce(last_report_at_ms, 0), ?), is_unreviewed = max(is_unreviewed, ?) WHERE number = ?",
+    "UPDATE dmarc_domains SET last_report_at_ms = max(coalesce(last_report_at_ms, 0), ?), is_unreviewed = iif(?, 1, is_unreviewed) WHERE number = ?",
 };
 
 const sourceRow = ({ domain, day, key, voucher }: CountKey<number>, counts: Counts, sign: 1 | -1): CountRow => {
