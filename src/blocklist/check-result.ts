@@ -80,8 +80,10 @@ export const applyOutcomes = (
 
 /** Lists that were not queried (muted ones) count as skipped. */
 const countOutcomes = (outcomes: readonly ListOutcome[], listsCount: number): OutcomeCounts => {
-  const counts = countEach(LIST_OUTCOMES, (wanted) => outcomes.filter(({ outcome }) => outcome === wanted).length);
-  return { ...counts, skipped: counts.skipped + Math.max(0, listsCount - outcomes.length) };
+  const counts = { ...NO_OUTCOMES };
+  for (const { outcome } of outcomes) counts[outcome]++;
+  counts.skipped += Math.max(0, listsCount - outcomes.length);
+  return counts;
 };
 
 const NO_OUTCOMES = countEach(LIST_OUTCOMES, () => 0);

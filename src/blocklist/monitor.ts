@@ -16,6 +16,7 @@ import {
   spreadMs,
 } from "./check-result.ts";
 import type { Listings } from "./listings.ts";
+import { PassStorage, STORED_AT_ONCE } from "./pass-storage.ts";
 import type { RangeStore } from "./range-store.ts";
 import { DAY_MS } from "../foundation/base/days.ts";
 import { inSteps, pagesOf } from "../foundation/base/in-steps.ts";
@@ -44,6 +45,8 @@ const FLAPPING_WINDOW_MS = 24 * 60 * 60_000;
 const ON_DEMAND_MAX = 3;
 const ON_DEMAND_WINDOW_MS = 30_000;
 const DRAIN_MS_MAX = 1_000;
+/** Scheduled lookups: each queries 16 lists at a time, and the DNS client sends 256 queries at a time. */
+const LOOKUPS_AT_ONCE = 16;
 /** How long a listing stands without being repeated by a list that cannot be tested. */
 const EXPIRY_MS = 48 * 60 * 60_000;
 
@@ -51,6 +54,7 @@ const EXPIRY_MS = 48 * 60 * 60_000;
 export class BlocklistMonitor {
   readonly #running = new Map<string, RunningCheck>();
   readonly #stopping = new AbortController();
+  readonly #pass: PassStorage;
 
   constructor(
     private readonly runtime: Runtime,
@@ -60,7 +64,9 @@ export class BlocklistMonitor {
       listings: Listings;
       notifier: ChangeNotifier;
     },
-  ) {}
+  ) {
+    this.#pass = new PassStorage(runtime.clock, LOOKUPS_AT_ONCE);
+  }
 
   get isStopping(): boolean {
     return this.#stopping.signal.aborted;
@@ -90,6 +96,7 @@ export class BlocklistMonitor {
   /** Cancels the running checks; their targets are due again after the restart. */
   async stop() {
     this.#stopping.abort();
+    this.#pass.flush();
     const { clock } = this.runtime;
     await drain(
       clock,
@@ -107,9 +114,12 @@ export class BlocklistMonitor {
     const lookup = lookups[target.mode];
     const { lists } = lookup;
     const queried = lists.filter(({ id }) => !target.mutedLists.includes(id));
-    const found = await lookup.check(target, queried, this.#stopping.signal);
+    const look = () => lookup.check(target, queried, this.#stopping.signal);
+    const isScheduled = begun.trigger === "scheduled";
+    const found = await (isScheduled ? this.#pass.lookUp(look) : look());
     // Cancelled queries say nothing about the target.
     if (this.isStopping) return null;
+    if (isScheduled) await this.#pass.untilStored();
 
     return db.commit((tx) => {
       const before = store.findTarget(target.id);
@@ -276,8 +286,8 @@ const sumOf = (bodies: readonly CheckBody[], { listedOn }: TargetRow): CheckBody
 
 /** Rows read at a time. */
 const DUE_AT_ONCE_MAX = 200;
-/** Targets checked at a time: each queries 16 lists at a time, and the DNS client sends 256 queries at a time. */
-const TARGETS_AT_ONCE = 16;
+/** Targets checked at a time; some of them wait until they are stored with others. */
+const TARGETS_AT_ONCE = LOOKUPS_AT_ONCE + STORED_AT_ONCE;
 /** This many checks this late are a backlog after a stop: they are spread instead of queried all at once. */
 const LATE_MS = 10 * 60_000;
 const BACKLOG_MIN = 100;

@@ -8,7 +8,7 @@ import { parseSync } from "oxc-parser";
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 24_817,
-  blocklist: 61_528,
+  blocklist: 61_849,
   bulk: 53_478,
   cli: 51_051,
   dashboard: 164_126,
@@ -20,7 +20,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   service: 40_596,
   verify: 58_405,
 };
-const FILES_MAX = 710;
+const FILES_MAX = 711;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -37,7 +37,7 @@ const PASSES_TO_RESTORE = 2;
 /** After this many queries in a row without a response, the list is skipped. */
 const UNANSWERED_MAX = 5;
 const LISTS_AT_ONCE = 16;
-/** Lists times kinds: far more than a catalogue contains. */
+/** Lists for each kind: far more than a catalogue contains. */
 const RECORDS_MAX = 2000;
 
 interface HealthRecord {
@@ -62,7 +62,11 @@ const UNPROVEN: ListFinding = {
 
 /** Which lists are reliable through this resolver. Lists are tested when a caller needs them, never in the background. */
 export class DnsblHealth {
-  readonly #records = new Map<string, HealthRecord>();
+  readonly #records: Record<TargetKind, Map<string, HealthRecord>> = {
+    ipv4: new Map(),
+    ipv6: new Map(),
+    domain: new Map(),
+  };
 
   constructor(
     private readonly clock: Clock,
@@ -125,14 +129,14 @@ export class DnsblHealth {
   }
 
   #recordOf(list: Blocklist, kind: TargetKind): HealthRecord {
-    const key = `${list.id} ${kind}`;
-    const known = this.#records.get(key);
+    const records = this.#records[kind];
+    const known = records.get(list.id);
     if (known !== undefined) return known;
-    if (this.#records.size >= RECORDS_MAX) throw new Error("More lists are tested than a catalogue can hold.");
+    if (records.size >= RECORDS_MAX) throw new Error("More lists are tested than a catalogue can hold.");
     const health: ListHealth = { list: list.id, kind, ...UNTESTED, testedAtMs: null };
     const dueAtMs = Number.NEGATIVE_INFINITY;
     const record: HealthRecord = { health, passesMissing: 1, dueAtMs, running: null, unanswered: 0 };
-    this.#records.set(key, record);
+    records.set(list.id, record);
     return record;
   }
 

@@ -232,7 +232,7 @@ export interface BudgetLedger {
 
 /** Share of a daily budget that is reserved at once; what a process does not use of it is lost. */
 const BLOCK_SHARE = 0.01;
-const BLOCK_MAX = 200;
+const BLOCK_MAX = 1_000;
 
 interface Account {
   day: number;
