@@ -158,6 +158,8 @@ const settingsOf = (dataDir: string, sinkPort: number): Record<string, string> =
   POSTWARDEN_DATA_DIR: dataDir,
   POSTWARDEN_HELO_NAME: "mx.fleet-watch.net",
   POSTWARDEN_DNSBL_SIGNAL: "off",
+  // A thread starts the program, and this process is not the program.
+  POSTWARDEN_WORKERS: "0",
   POSTWARDEN_REPORT_HOST: REPORT_HOST,
   POSTWARDEN_NOTIFY_SMTP_URL: `smtp://127.0.0.1:${sinkPort}`,
   POSTWARDEN_NOTIFY_FROM: "postwarden@fleet-watch.net",
