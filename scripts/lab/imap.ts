@@ -20,7 +20,8 @@ const DURING_KILLS = 600;
 const KILLS = 3;
 
 const Enrolment = z.object({ domain: z.object({ id: z.string() }) });
-const Ready = z.object({ findings: z.array(z.string()) });
+/** While the service loads, the body is that of an error. */
+const Ready = z.object({ findings: z.array(z.string()).default([]) });
 
 const cellOf = (what: string, expected: string, got: string): OutageCell => ({
   ...{ what: `${THEME}: ${what}`, expected, got },
