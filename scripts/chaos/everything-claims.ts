@@ -19,7 +19,10 @@ const wrongResults = (db: Database, table: string): number => {
   const rows = db.query(`SELECT normalized_email AS email, sub_status AS subStatus FROM ${table}`);
   let wrong = 0;
   for (const { email, subStatus } of rows.iterate() as Iterable<{ email: string; subStatus: string | null }>)
-    if (isWrongResult(email, subStatus)) wrong++;
+    if (isWrongResult(email, subStatus)) {
+      wrong++;
+      console.log(`${table}: ${email} ${subStatus}`);
+    }
   return wrong;
 };
 

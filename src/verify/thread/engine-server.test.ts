@@ -15,7 +15,7 @@ import { NetworkTally } from "./network-tally.ts";
 
 const networkOf = createMailNetworks();
 
-/** Until attempts that are over are told. */
+/** Until the outcomes of attempts that are over have been posted. */
 const settle = async (): Promise<void> => {
   await nextTurn();
   await nextTurn();
@@ -149,7 +149,7 @@ test("outcomes of one turn travel together, also those of bugs and of a closed p
   ]);
 });
 
-test("the state is told while attempts are under way and connections are open, and not after that", async () => {
+test("the state is posted while attempts are under way and connections are open, and not after that", async () => {
   const clock = createTestClock();
   const { promise, resolve } = Promise.withResolvers<MadeAttempt>();
   const { smtp, played } = playedSmtp();
@@ -170,7 +170,7 @@ test("the state is told while attempts are under way and connections are open, a
   expect(kinds()).toEqual(["state", "state", "outcomes", "state", "state"]);
 });
 
-test("an outage and a shortage of sockets are told at once", async () => {
+test("an outage and a shortage of sockets are posted at once", async () => {
   const clock = createTestClock();
   const { smtp, played, change } = playedSmtp();
   const { server, posted } = serverOf({ clock, smtp });
@@ -184,7 +184,7 @@ test("an outage and a shortage of sockets are told at once", async () => {
   expect(posted.at(-1)).toMatchObject({ kind: "state", state: { shortageAgoMs: clock.monotonicMs() - 90 } });
 });
 
-test("what was counted is told with the state", async () => {
+test("what was counted is posted with the state", async () => {
   const clock = createTestClock();
   const tally = new NetworkTally();
   const { server, posted } = serverOf({ clock, tally });

@@ -16,12 +16,12 @@ export interface EngineServerDeps {
   readonly processorMs: () => number;
 }
 
-/** The state is told this often while there is anything to tell. */
+/** The state is posted this often while there is anything to report. */
 const STATE_MS = 500;
 /** How often the delay of the event loop is measured while addresses of lists are under way: as lists measure theirs. */
 const SAMPLE_MS = 5;
 
-/** Makes the attempts that another thread orders, and tells it what it must know of the sessions with mail hosts. */
+/** Makes the attempts that another thread orders, and posts what it must know of the sessions with mail hosts. */
 export class EngineServer {
   #outcomes: OrderOutcome[] = [];
   #delay: LoopDelay | null = null;
@@ -29,10 +29,10 @@ export class EngineServer {
   #bulkUnderWay = 0;
   #isStateDue: boolean = false;
   #isMeasuring: boolean = false;
-  #toldShortageMs = Number.NEGATIVE_INFINITY;
+  #postedShortageMs = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly deps: EngineServerDeps) {
-    deps.smtp.outages.onChange(() => this.#tellState());
+    deps.smtp.outages.onChange(() => this.#postState());
   }
 
   receive(message: ToThread): void {
@@ -44,7 +44,7 @@ export class EngineServer {
     const isBulk = order.onBehalfOf.priority === "bulk";
     this.#underWay++;
     if (isBulk) this.#bulkUnderWay++;
-    if (!this.#isStateDue) this.#tellStateLater();
+    if (!this.#isStateDue) this.#postStateLater();
     if (isBulk && !this.#isMeasuring) this.#measure();
     const outcome = await this.#outcomeOf(order);
     this.#underWay--;
@@ -67,7 +67,7 @@ export class EngineServer {
     if (this.#outcomes.length > 0) this.deps.post({ kind: "outcomes", outcomes: this.#outcomes, delay: this.#delay });
     this.#outcomes = [];
     this.#delay = null;
-    if (this.deps.smtp.outages.lastShortageMs() > this.#toldShortageMs) this.#tellState();
+    if (this.deps.smtp.outages.lastShortageMs() > this.#postedShortageMs) this.#postState();
   }
 
   async #drain(): Promise<void> {
@@ -76,26 +76,26 @@ export class EngineServer {
     await pool.drain();
     await nextTurn();
     this.#flush();
-    this.#tellState();
+    this.#postState();
     this.deps.post({ kind: "drained" });
   }
 
-  #tellStateLater(): void {
+  #postStateLater(): void {
     this.#isStateDue = true;
     this.deps.clock.after(STATE_MS, () => {
       this.#isStateDue = false;
-      const { connections, waiting, cooldowns, outages, brokenEgresses, egresses } = this.#tellState();
+      const { connections, waiting, cooldowns, outages, brokenEgresses, egresses } = this.#postState();
       const isQuiet =
         connections + waiting + cooldowns + outages.length + brokenEgresses.length === 0 &&
         egresses.every(({ cooldownCount, problem }) => cooldownCount === 0 && problem === null);
-      if (this.#underWay > 0 || !isQuiet) this.#tellStateLater();
+      if (this.#underWay > 0 || !isQuiet) this.#postStateLater();
     });
   }
 
-  #tellState(): EngineState {
+  #postState(): EngineState {
     const { smtp, post, tally } = this.deps;
     const state = this.#state();
-    this.#toldShortageMs = smtp.outages.lastShortageMs();
+    this.#postedShortageMs = smtp.outages.lastShortageMs();
     post({ kind: "state", state, mayTry: smtp.outages.takeTurn(), tally: tally.take() });
     return state;
   }

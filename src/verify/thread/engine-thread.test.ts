@@ -177,7 +177,7 @@ describe("a thread that hangs", () => {
     expect(await made).toEqual(MADE);
   });
 
-  test("one that tells its state does not hang, and one without orders need not speak", async () => {
+  test("one that posts its state does not hang, and one without orders need not speak", async () => {
     const { engine, clock, threads, answer } = start();
     const made = engine.make(orderOf("ada@x.example"));
     await nextTurn();

@@ -52,7 +52,7 @@ const LOSSES_MAX = 5;
 const RESTART_MS = 1_000;
 const RESTART_MS_MAX = 60_000;
 const STABLE_MS = 5 * 60_000;
-/** A thread that has orders and says nothing for this long hangs: it tells its state twice a second. */
+/** A thread that has orders and says nothing for this long hangs: it posts its state twice a second. */
 export const SILENT_MS_MAX = 30_000;
 
 const FINDING = "The thread for mail servers ended with an error and is started again. Checks wait for it.";
