@@ -12,8 +12,9 @@ const CONNECTIONS = 64;
 const KEYS = 8;
 const ROUNDS = 5;
 const ROUND_S = 4;
-/** More than 9,000 requests: until then the compiler works beside each. */
-const WARM_UP_S = 4;
+/** Until the compiler of the runtime has seen the code: up to 9,000 requests it works beside each of them. */
+const WARM_UP = 10_000;
+const WARM_UP_TRIES_MAX = 10;
 const LOAD = new URL("./http-load.lua", import.meta.url).pathname;
 const BASELINE = new URL("./http-baseline.ts", import.meta.url).pathname;
 
@@ -64,15 +65,19 @@ const startBaseline = async (stage: Stage, dataDir: string): Promise<Running> =>
   return { url: `http://127.0.0.1:${port}`, pid: child.pid, stop };
 };
 
-const load = async ({ supervisor }: Stage, side: Side, keysPath: string, seconds: number): Promise<Load> => {
-  const wrk = ["wrk", "-t1", `-c${CONNECTIONS}`, `-d${seconds}s`, "--timeout", "5s", "-s", LOAD, side.running.url];
-  const label = `u${side.name.toLowerCase()}${side.rounds.length}x${seconds}n`;
-  const before = cpuSecondsOf(side.running.pid);
-  const output = await supervisor.run([...wrk, "--", keysPath, label]);
+/** A side to load, and what the addresses of its requests begin with. */
+interface Loaded extends Pick<Side, "running" | "name"> {
+  readonly label: string;
+}
+
+const load = async ({ supervisor }: Stage, { running, name, label }: Loaded, keysPath: string): Promise<Load> => {
+  const wrk = ["wrk", "-t1", `-c${CONNECTIONS}`, `-d${ROUND_S}s`, "--timeout", "5s", "-s", LOAD, running.url];
+  const before = cpuSecondsOf(running.pid);
+  const output = await supervisor.run([...wrk, "--", keysPath, `u${name}${label}n`]);
   const line = /^RESULT (.*)$/m.exec(output)?.[1];
   if (line === undefined) throw new Error(`wrk said nothing useful: ${output}`);
   const said = JSON.parse(line) as Omit<Load, "cpuUs">;
-  return { ...said, cpuUs: ((cpuSecondsOf(side.running.pid) - before) * 1e6) / said.answers };
+  return { ...said, cpuUs: ((cpuSecondsOf(running.pid) - before) * 1e6) / said.answers };
 };
 
 /** Every answer of the load is a row that is completed; a 202 would have left a pending one. */
@@ -85,6 +90,7 @@ const countRows = (dataDir: string): { completed: number; pending: number } => {
   return rows;
 };
 
+const answersOf = (loads: readonly Load[]): number => loads.reduce((sum, { answers }) => sum + answers, 0);
 const perSecond = ({ rounds }: Side): number => median(rounds.map(({ answers, seconds }) => answers / seconds));
 const p99 = ({ rounds }: Side): number => median(rounds.map(({ p99Ms }) => p99Ms));
 
@@ -136,13 +142,16 @@ export const measureHttp = async (stage: Stage): Promise<Mark[]> => {
     const product: Side = { name: "product", running: await begin(startBinary(stage, dirs.product)), rounds: [] };
     const bare: Side = { name: "bare", running: await begin(startBaseline(stage, dirs.base)), rounds: [] };
     const sides = [product, bare];
-    const warmUps = new Map<Side, Load>();
-    for (const side of sides) warmUps.set(side, await load(stage, side, keysPath, WARM_UP_S));
-    for (let round = 0; round < ROUNDS; round++) {
-      for (const side of sides) side.rounds.push(await load(stage, side, keysPath, ROUND_S));
+    const warmUps: Load[] = [];
+    for (let tries = 0; answersOf(warmUps) < WARM_UP && tries < WARM_UP_TRIES_MAX; tries++) {
+      warmUps.push(await load(stage, { ...product, label: `warm${tries}` }, keysPath));
+      await load(stage, { ...bare, label: `warm${tries}` }, keysPath);
     }
-    const all = [...product.rounds, ...[warmUps.get(product)].filter((warm) => warm !== undefined)];
-    const answers = all.reduce((sum, { answers: count }) => sum + count, 0);
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const side of sides) side.rounds.push(await load(stage, { ...side, label: `round${round}` }, keysPath));
+    }
+    const all = [...product.rounds, ...warmUps];
+    const answers = answersOf(all);
     const refused = all.reduce((sum, { refused: count, broken }) => sum + count + broken, 0);
     const { completed, pending } = countRows(dirs.product);
     const refusedByBare = bare.rounds.reduce((sum, { refused: count, broken }) => sum + count + broken, 0);

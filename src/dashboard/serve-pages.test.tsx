@@ -182,7 +182,7 @@ const createApp = (brand: Brand = { name: "Postwarden", logo: null }) => {
     clientAddress: () => null,
   });
   const application = createApplication({
-    ...{ log: silentLog, clock, routes: [(app) => dashboard.addRoutes(app)] },
+    ...{ log: silentLog, clock, routes: dashboard.routes() },
     errorPage: (request, error) => dashboard.errorPage(request, error),
   });
   const clients = new ClientAddresses([]);

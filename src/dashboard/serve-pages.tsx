@@ -1,4 +1,4 @@
-import type { AnyElysia } from "elysia";
+import type { ServedRoute } from "../foundation/http/route.ts";
 import { renderToString } from "preact-render-to-string";
 import { z } from "zod";
 import type { AuditedAction, AuditLog } from "../accounts/audit-store.ts";
@@ -123,26 +123,23 @@ export class Dashboard {
     this.#once = new ShownOnce(deps.clock);
   }
 
-  /** Adds all pages in live and test mode, and the assets, to an application. */
-  addRoutes(whole: AnyElysia): AnyElysia {
-    const app = whole.route(
-      "GET",
-      "/assets/:name",
-      async ({ request }) => {
-        this.deps.guard.admitAnyone(request);
-        const { logo } = this.deps.brand;
-        if (logo?.path === pathOf(request)) return logoResponse(logo);
-        return (await findAsset(request, pathOf(request))) ?? this.#notFound(request);
-      },
-      { parse: "none" },
-    );
-    return [...this.deps.routes, this.#once.page()].reduce<AnyElysia>((all, route) => {
+  /** All pages in live and test mode, and the assets. */
+  routes(): readonly ServedRoute[] {
+    const pages = [...this.deps.routes, this.#once.page()].flatMap((route) => {
+      const serve: ServedRoute["serve"] = ({ request, params }) => this.#serve(route, request, params);
       const { method, path } = route;
-      const serve = (request: Request, params: unknown) => this.#serve(route, request, params);
-      return all
-        .route(method, path, ({ request, params }) => serve(request, params), { parse: "none" })
-        .route(method, hrefIn("test")(path), ({ request, params }) => serve(request, params), { parse: "none" });
-    }, app);
+      return [
+        { method, path, serve },
+        { method, path: hrefIn("test")(path), serve },
+      ];
+    });
+    const asset: ServedRoute["serve"] = async ({ request }) => {
+      this.deps.guard.admitAnyone(request);
+      const { logo } = this.deps.brand;
+      if (logo?.path === pathOf(request)) return logoResponse(logo);
+      return (await findAsset(request, pathOf(request))) ?? this.#notFound(request);
+    };
+    return [{ method: "GET", path: "/assets/:name", serve: asset }, ...pages];
   }
 
   /** An error as a page, for browsers; null for a client of the API, and where the page gets no turn. */

@@ -31,7 +31,7 @@ const start = () => {
     if (row?.accountId === "account") return row;
     throw new AppError("not_found");
   };
-  const routes = [createAlertRoutes({ guard, alerts: new DomainAlerts(store, findDomain) })];
+  const routes = createAlertRoutes({ guard, alerts: new DomainAlerts(store, findDomain) });
   const application = createApplication({ log, clock, routes });
   const app = createServer({ log, clock, clients: new ClientAddresses([]), applicationOf: () => application });
   const domain = harness.add("example.com");

@@ -59,7 +59,7 @@ const routesOf = (service: Service, options: ServiceOptions, manual: LoadOnce<Ma
       readiness,
       metrics: { token: metricsToken, render: createMetricsRenderer(service) },
     }),
-  ];
+  ].flat();
 };
 
 /** The API as an application. */

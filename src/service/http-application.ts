@@ -1,13 +1,14 @@
 import { type AnyElysia, Elysia } from "elysia";
 import type { Clock } from "../foundation/base/clock.ts";
 import type { Log } from "../foundation/base/log.ts";
-import type { AddRoutes } from "../foundation/http/route.ts";
+import type { ServedRoute } from "../foundation/http/route.ts";
 import { createBoundary, createMethodsOf, type ErrorPage } from "../foundation/http/boundary.ts";
+import { pathOf } from "../foundation/http/request-target.ts";
 
 export interface ApplicationOptions {
   readonly log: Log;
   readonly clock: Clock;
-  readonly routes: readonly AddRoutes[];
+  readonly routes: readonly ServedRoute[];
   readonly errorPage?: ErrorPage;
 }
 
@@ -16,17 +17,35 @@ export interface HttpApplication {
   /** Responds to a request with a routable URL. */
   fetch(request: Request): Response | Promise<Response>;
   /** Every route; parameters are written `:id`. */
-  readonly routes: ReadonlyArray<{ readonly method: string; readonly path: string }>;
+  readonly routes: ReadonlyArray<Pick<ServedRoute, "method" | "path">>;
 }
 
-export const createApplication = ({ routes, ...boundary }: ApplicationOptions): HttpApplication => {
-  const methodsOf = createMethodsOf(() => app.routes);
-  const app: AnyElysia = routes.reduce<AnyElysia>(
-    (whole, add) => add(whole),
-    // Makes the router find the path after any host name, also a short one.
-    new Elysia({ name: "server", handler: { standardHostname: false } }).use(
-      createBoundary({ ...boundary, methodsOf }),
-    ),
-  );
-  return app;
+/** The first segment of a path behind `/v1` and `/test`: no route has a parameter there. */
+export const areaOf = (path: string): string => /^\/(?:(?:v1|test)(?:\/|$))?([^/]*)/.exec(path)?.[1] ?? "";
+
+/** The application: each area has a router of its own, which its first request compiles. */
+export const createApplication = ({ routes, ...deps }: ApplicationOptions): HttpApplication => {
+  const boundary = createBoundary({ ...deps, methodsOf: createMethodsOf(() => routes) });
+  const areas = Map.groupBy(routes, ({ path }) => areaOf(path));
+  const routers = new Map<string | null, AnyElysia>();
+  const routerOf = (path: string): AnyElysia => {
+    const area = areaOf(path);
+    // All paths of no area have one router, however many there are.
+    const name = areas.has(area) ? area : null;
+    const router = routers.get(name) ?? createRouter(areas.get(area) ?? [], boundary);
+    routers.set(name, router);
+    return router;
+  };
+  return { routes, fetch: (request) => routerOf(pathOf(request)).fetch(request) };
 };
+
+const createRouter = (routes: readonly ServedRoute[], boundary: AnyElysia): AnyElysia =>
+  routes.reduce<AnyElysia>(
+    (whole, route) =>
+      // Elysia reads in the source of a handler what it needs.
+      whole.route(route.method, route.path, ({ request, params, set }) => route.serve({ request, params, set }), {
+        parse: "none",
+      }),
+    // Makes the router find the path after any host name, also a short one.
+    new Elysia({ name: "server", handler: { standardHostname: false } }).use(boundary),
+  );

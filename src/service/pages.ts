@@ -38,7 +38,7 @@ export const openPages = (service: Service, options: ServiceOptions, clients: Cl
     reportMail: reportMailOf(options),
   });
   const errorPage = dashboard.errorPage.bind(dashboard);
-  return createApplication({ log, clock, routes: [(app) => dashboard.addRoutes(app)], errorPage });
+  return createApplication({ log, clock, routes: dashboard.routes(), errorPage });
 };
 
 /** What is known about how reports can arrive. */

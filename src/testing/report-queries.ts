@@ -140,7 +140,7 @@ const createRequests = ({ log, clock, routes }: ServerParts) => {
     return known && { keyId: "key", mode: "live", rate: { perSecond: 1, burst: 1 }, ...known };
   };
   const guard = new Guard(authenticate, { buckets: createTokenBuckets(clock), budgets: createBudgets(clock) });
-  const application = createApplication({ log, clock, routes: [serveRoutes(guard, routes)] });
+  const application = createApplication({ log, clock, routes: serveRoutes(guard, routes) });
   const app = createServer({ log, clock, clients: new ClientAddresses([]), applicationOf: () => application });
   return async (
     method: string,

@@ -1,4 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
+import { areaOf } from "../../service/http-application.ts";
 import { createUrlOfRequest } from "./request-target.ts";
 import { TestApp } from "../../testing/app.ts";
 
@@ -17,6 +18,7 @@ test.each(["http://a", "https://a", "https://abcd.example", "https://[::1]:8443"
     const [api, pages] = await Promise.all(["/v1", "/"].map((path) => app.applicationOf(path)));
     const routes = [...(api?.routes ?? []), ...(pages?.routes ?? [])];
     expect(routes.length).toBeGreaterThan(200);
+    expect(routes.filter(({ path }) => areaOf(path).startsWith(":"))).toEqual([]);
     for (const { method, path } of routes) {
       const status = await statusOf(method, path.replace(/:\w+/g, "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52"));
       expect([`${method} ${path}`, status]).not.toEqual([`${method} ${path}`, 405]);
@@ -25,7 +27,18 @@ test.each(["http://a", "https://a", "https://abcd.example", "https://[::1]:8443"
     expect(await statusOf("GET", "/healthz")).toBe(200);
     expect(await statusOf("GET", "/v1/account")).toBe(200);
     expect(await statusOf("PUT", "/v1/account")).toBe(405);
-    expect(await statusOf("GET", "/nowhere")).toBe(404);
+    for (const path of [
+      "/nowhere",
+      "/v1",
+      "/v1/nowhere",
+      "/v1/dmarc/nowhere",
+      "/test/nowhere",
+      "/testing",
+      "//v1/account",
+    ])
+      expect([path, await statusOf("GET", path)]).toEqual([path, 404]);
+    for (const path of ["/", "/test", "/test/", "/lists/", "/test/lists"])
+      expect([path, await statusOf("GET", path)]).not.toEqual([path, 404]);
   },
 );
 

@@ -16,7 +16,7 @@ import {
   withoutWrongLength,
   attachment,
 } from "./response.ts";
-import type { AddRoutes } from "./route.ts";
+import type { ServedRoute } from "./route.ts";
 import { createBudgets, trackRequest } from "./request-memory.ts";
 import fc from "fast-check";
 
@@ -169,8 +169,10 @@ describe("a large answer", () => {
 });
 
 test("HEAD says of a large answer what GET says, over a socket", async () => {
-  const large: AddRoutes = (app) =>
-    app.get("/large", ({ request }) => sendBytes(request, new Uint8Array(MIB), { "content-type": "text/csv" }));
+  const large: ServedRoute = {
+    ...{ method: "GET", path: "/large" },
+    serve: ({ request }) => sendBytes(request, new Uint8Array(MIB), { "content-type": "text/csv" }),
+  };
   const surroundings = { log: silentLog, clock: createTestClock() };
   const application = createApplication({ ...surroundings, routes: [large] });
   const app = createServer({

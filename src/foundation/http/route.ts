@@ -1,4 +1,3 @@
-import type { AnyElysia } from "elysia";
 import { z } from "zod";
 import type { ErrorCode } from "../base/errors.ts";
 import { readJson, readOptionalJson, abortIfClientGone } from "./body.ts";
@@ -187,17 +186,18 @@ const readBody = async <B extends z.ZodType>(body: JsonBody<B> | undefined, requ
     : readJson(request, body.schema, body.bytesMax);
 };
 
-/** Adds routes to an application. A part that were an application itself would register each of them twice. */
-export type AddRoutes = (app: AnyElysia) => AnyElysia;
+/** A route of an application. */
+export interface ServedRoute {
+  readonly method: string;
+  /** Parameters are written `:id`. */
+  readonly path: string;
+  /** Returns the response body, or a `Response`. */
+  serve(input: { readonly request: Request; readonly params: unknown; readonly set: ResponseHead }): unknown;
+}
 
 /** The routes of one slice, as a part of the application. */
-export const serveRoutes =
-  (guard: Guard, handled: readonly HandledRoute[]): AddRoutes =>
-  (whole) =>
-    handled.reduce<AnyElysia>(
-      (app, { route: { method, path }, serve }) =>
-        app.route(method, path, ({ request, params, set }) => serve(guard, request, { params, set }), {
-          parse: "none",
-        }),
-      whole,
-    );
+export const serveRoutes = (guard: Guard, handled: readonly HandledRoute[]): readonly ServedRoute[] =>
+  handled.map(({ route: { method, path }, serve }) => ({
+    ...{ method, path },
+    serve: ({ request, params, set }) => serve(guard, request, { params, set }),
+  }));
