@@ -64,7 +64,7 @@ export const GET_ADVICE = declareRoute({
   operationId: "getDmarcAdvice",
   summary: "Get the next step towards enforcement",
   description:
-    "Based on the mail of the last 30 days. Each stage lasts until reports about 14 of these days have arrived since its policy (`p`, `t`) was first seen, or for 28 days with reports about 4 of them. The next stage needs 2 reporters (with two days each), 100 messages, 99 % of the mail passing (without forwarders and threats), also on the last 7 days with reports, no sender that used to pass and fails now, no error of a DKIM key that signs mail now, and no unknown source with a relevant share. A domain with fewer messages needs 10 since its policy was published (at most 90 days) when none of them failed. A source has recovered when, since the last failing day, ten messages and three divided by the failing share have passed, on at least two days and no fewer than ever lay between two failing days; then the step is `wait`. Without mail that passes in 14 days (45 for a domain that had some), or with SPF `v=spf1 -all` or a null MX, the step is `set_sends_mail`. Domains that send no mail (`sends_mail` false) may proceed immediately unless reports show mail that passed in the last 14 days. A record with an invalid policy is corrected first. The advice never protects less than the published record; a record that it changes loses `pct` and `t=n`.",
+    "Based on the mail of the last 30 days. Each stage lasts until reports about 14 of these days have arrived since its policy (`p`, `t`) was first seen, or for 28 days with reports about 4 of them. The next stage needs 2 reporters (with two days each), 100 messages, 99 % of the mail passing (without forwarders and threats), also on the last 7 days with reports, no sender that used to pass and fails now, no error of a DKIM key that signs mail now, and no unknown source with a relevant share. A domain with fewer messages needs 10 since its policy was published (at most 90 days) when none of them failed; then 1 reporter is enough after 60 days. A source has recovered when, since the last failing day, ten messages and three divided by the failing share have passed, on at least two days and no fewer than ever lay between two failing days; then the step is `wait`. Without mail that passes in 14 days (45 for a domain that had some), or with SPF `v=spf1 -all` or a null MX, the step is `set_sends_mail`. Domains that send no mail (`sends_mail` false) may proceed immediately unless reports show mail that passed in the last 14 days. A record with an invalid policy is corrected first. The advice never protects less than the published record; a record that it changes loses `pct` and `t=n`.",
   responses: { 200: { description: "The advice.", schema: adviceSchema, example: ADVICE_EXAMPLE } },
 });
 
@@ -133,7 +133,7 @@ const HEALTH_EXAMPLE: DomainHealth = {
           bits: 512,
           testing: false,
           cname: null,
-          messages: { passed: 120, failed: 2 },
+          messages: { passed: 120, failed: 2, vouched: 0 },
           last_seen: "2026-11-20",
         },
       ],

@@ -136,6 +136,8 @@ export interface AdvisedFinding extends Pick<HealthFinding, "code" | "severity" 
     readonly selector: string;
     /** Whether reports about the last seven days name the selector. */
     readonly isInUse: boolean;
+    /** Whether no signature ever passed with it, and SPF proves that mail of the domain's own senders has them. */
+    readonly isNeverValid: boolean;
   } | null;
 }
 

@@ -8,6 +8,8 @@ const DAYS_MIN = 14;
 export const POLICY_AGE_MIN = 28;
 export const FEW_DAYS_MIN = 4;
 const REPORTERS_MIN = 2;
+/** A small domain may write to the users of one mailbox provider only. */
+const SOLE_REPORTER_AGE_MIN = 60;
 export const MESSAGES_MIN = 100;
 /** Fewer are enough when none of them failed since the policy began: a small domain never has a hundred a month. */
 const FEW_MESSAGES_MIN = 10;
@@ -71,15 +73,22 @@ const reportedDays = ({ policyDays, policyAgeDays, reportedLately }: AdviceFacts
   return { code: "reported_days", met, observed: policyDays, expected: isRare ? FEW_DAYS_MIN : DAYS_MIN, message };
 };
 
-const reportersOf = ({ reporters, little }: AdviceFacts): AdviceRequirement => {
+const reportersOf = ({ reporters, little, policyAgeDays }: AdviceFacts): AdviceRequirement => {
   const observed = little === null ? reporters : Math.max(reporters, little.reporters);
-  const met = observed >= REPORTERS_MIN;
+  const mayBeOne = observed < REPORTERS_MIN && little?.failing === 0;
+  const expected = mayBeOne && policyAgeDays >= SOLE_REPORTER_AGE_MIN ? 1 : REPORTERS_MIN;
+  const met = observed >= expected;
   const period =
     little === null ? "in the last 30 days" : "since the present policy was published, at most 90 days ago";
-  const so = met ? `${observed} reporters` : `${observed} of ${REPORTERS_MIN} reporters so far`;
-  const message = `${so}, each with at least two days ${period}.`;
-  return { code: "reporters", met, observed, expected: REPORTERS_MIN, message };
+  const so = met ? someReporters(observed) : `${observed} of ${expected} reporters so far`;
+  const sole = mayBeOne
+    ? ` With little mail of which none failed, 1 is enough after ${SOLE_REPORTER_AGE_MIN} days.`
+    : "";
+  const message = `${so}, each with at least two days ${period}.${sole}`;
+  return { code: "reporters", met, observed, expected, message };
 };
+
+const someReporters = (count: number) => (count === 1 ? "1 reporter" : `${count} reporters`);
 
 /** Enough mail for a rate, or little mail of which none failed. */
 const messagesOf = ({ little }: AdviceFacts, { messages }: MailWeight): AdviceRequirement => {

@@ -288,7 +288,7 @@ describe("the obstacle", () => {
         code: "dkim_revoked",
         severity: "error",
         ...{ message: "The key mail is revoked.", fix: "Publish a key." },
-        key: { selector: "mail", isInUse: false },
+        key: { selector: "mail", isInUse: false, isNeverValid: false },
       },
       { code: "mta_sts_missing", severity: "warning", message: "No MTA-STS.", fix: null, key: null },
     ] as const;
@@ -326,7 +326,7 @@ describe("the obstacle", () => {
 });
 
 describe("a sender", () => {
-  const key = (isInUse: boolean) => ({ selector: "s1", isInUse });
+  const key = (isInUse: boolean) => ({ selector: "s1", isInUse, isNeverValid: false });
   const missing = (isInUse: boolean) => ({
     ...({ code: "dkim_missing", severity: "error" } as const),
     ...{ message: "There is no DKIM key at s1._domainkey.example.com.", fix: "Publish the key." },
@@ -355,7 +355,7 @@ describe("a sender", () => {
   });
 
   test("has the steps of its own selectors only", () => {
-    const other = { ...missing(false), key: { selector: "zendesk1", isInUse: false } };
+    const other = { ...missing(false), key: { selector: "zendesk1", isInUse: false, isNeverValid: false } };
     const spf = {
       code: "spf_lookups",
       severity: "error",
@@ -386,6 +386,15 @@ describe("a sender", () => {
       next: { action: "fix_key", why: missing(true).message, steps: ["Publish the key."] },
     });
     expect(advise(facts(MONITORING, { health: [missing(false)] })).ready).toBe(true);
+  });
+
+  test.each([
+    ["is signed with a key that never existed", true, false],
+    ["was, and is no longer", false, true],
+  ])("whose mail passes by SPF %s", (_, isInUse, ready) => {
+    const never = { ...missing(isInUse), key: { ...key(isInUse), isNeverValid: true } };
+    const advice = advise(facts(MONITORING, { health: [never] }));
+    expect([advice.ready, advice.next?.action === "fix_key"]).toEqual([ready, isInUse]);
   });
 
   test("that has recovered leaves nothing to do but to wait, until a day", () => {
@@ -419,6 +428,30 @@ describe("a domain with little mail", () => {
     expect(advise(facts(MONITORING, { ...few(0), ...rare })).next?.action).toBe("rehearse_quarantine");
     const early = advise(facts(MONITORING, { ...few(0), ...rare, policyAgeDays: 20, policyDays: 6 }));
     expect([early.next?.action, early.not_before]).toEqual(["wait", "2026-02-09"]);
+  });
+
+  test.each([
+    ["waits for a second reporter", 59, 1, 0, false],
+    ["goes on with one after 60 days", 60, 1, 0, true],
+    ["needs the second where some mail failed", 60, 1, 1, false],
+    ["needs one at least", 60, 0, 0, false],
+  ])("%s", (_, policyAgeDays, reporters, failing, met) => {
+    const little = { messages: 36, failing, reporters };
+    const advice = advise(facts(MONITORING, { ...few(failing), little, reporters: 0, policyDays: 9, policyAgeDays }));
+    expect(advice.requirements.find(({ code }) => code === "reporters")?.met).toBe(met);
+    expect([advice.ready, advice.not_before]).toEqual([met, null]);
+  });
+
+  test("says when one provider is enough", () => {
+    const little = { messages: 36, failing: 0, reporters: 1 };
+    const textAt = (policyAgeDays: number) =>
+      advise(facts(MONITORING, { ...few(0), little, reporters: 0, policyAgeDays })).requirements.find(
+        ({ code }) => code === "reporters",
+      )?.message;
+    const period = "each with at least two days since the present policy was published, at most 90 days ago";
+    const sole = "With little mail of which none failed, 1 is enough after 60 days.";
+    expect(textAt(30)).toBe(`1 of 2 reporters so far, ${period}. ${sole}`);
+    expect(textAt(60)).toBe(`1 reporter, ${period}. ${sole}`);
   });
 
   test("needs a rate when some failed, and gets no date for that", () => {

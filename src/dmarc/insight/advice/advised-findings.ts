@@ -23,11 +23,15 @@ const keysByHost = (health: DomainHealth | null, today: number): ReadonlyMap<str
   const keys = health?.sections.find(({ code }) => code === "dkim");
   if (keys?.code !== "dkim") return new Map();
   return new Map(
-    keys.keys.map(({ selector, domain, last_seen }) => {
+    keys.keys.map(({ selector, domain, last_seen, messages }) => {
       const lastDay = last_seen === null ? null : parseDay(last_seen);
       return [
         `${selector}._domainkey.${domain}`,
-        { selector, isInUse: lastDay !== null && lastDay > today - IN_USE_DAYS },
+        {
+          selector,
+          isInUse: lastDay !== null && lastDay > today - IN_USE_DAYS,
+          isNeverValid: messages !== null && messages.passed === 0 && messages.vouched > 0,
+        },
       ];
     }),
   );

@@ -141,12 +141,18 @@ const SPF_CODES: ReadonlySet<string> = new Set([
 export const findingWithFix = ({ message, fix }: AdvisedFinding): string =>
   fix === null ? message : `${message} ${fix}`;
 
-/** The errors of keys that sign mail now: signatures with them fail. A key that only reports outside of the advice name is left out. */
+/**
+ * The errors of keys that sign mail now: signatures with them fail. A key with which nothing passes lately counts only if it never
+ * was valid: anybody can send an old message with a retired key again.
+ */
 export const keyErrors = ({ health, sources }: Pick<AdviceFacts, "health" | "sources">): readonly AdvisedFinding[] => {
   const selectors = new Set(sources.flatMap(({ dkim }) => dkim.map(({ selector }) => selector)));
   return health.filter(
     ({ code, severity, key }) =>
-      severity === "error" && KEY_CODES.has(code) && key?.isInUse === true && selectors.has(key.selector),
+      severity === "error" &&
+      KEY_CODES.has(code) &&
+      key?.isInUse === true &&
+      (key.isNeverValid || selectors.has(key.selector)),
   );
 };
 

@@ -1,10 +1,13 @@
 import { findSeenSelectors, SELECTOR_DAYS } from "./dkim-key.ts";
 import { HealthStore } from "./health-store.ts";
+import { ReporterStore } from "../../records/domains/reporter-store.ts";
 import { createIngestHarness } from "../../../testing/ingest-harness.ts";
 import { SAMPLE_DAY_S, sampleReportXml, type SampleRow } from "../../../testing/dmarc-reports.ts";
 import { createTestClock } from "../../../testing/clock.ts";
 import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
 import { expect, test } from "bun:test";
+
+const failed = (selector: string) => ({ domain: "example.com", selector, result: "fail", humanResult: null }) as const;
 
 const newWorld = createIngestHarness();
 const TODAY = dayOfTime(SAMPLE_DAY_S * 1000);
@@ -61,6 +64,31 @@ test("a signature that fails in mail which passes by SPF alone is of a sender of
   ]);
 });
 
+test("a report on which nothing relies proves no signature", async () => {
+  const forged = { count: 30, isAligned: true, dkimResults: [failed("late")] };
+  const days = new Map([[TODAY, [1, 0, 7].map((voucher) => ({ ...forged, voucher }))]]);
+  const store = {
+    signedRecords: (_: number, day: number) => days.get(day) ?? [],
+    decidingVouchers: () => new Set([1, 9]),
+  };
+  const [late] = await findSeenSelectors(store, { number: 1, domain: "example.com" }, TODAY);
+  expect(late?.seen).toMatchObject({ failed: 90, vouched: 30 });
+});
+
+test("reports that are not authenticated, or excessive, are none on which decisions rely", () => {
+  const world = newWorld();
+  const domain = world.enrol("example.com");
+  const { sqlite } = world.db;
+  const reporters = new ReporterStore(world.db);
+  world.db.transact((tx) => {
+    const [first, second] = ["a.example", "b.example"].map((author) =>
+      reporters.vouch(tx, domain.number, { author, isKnown: false, day: TODAY }),
+    );
+    reporters.setExcessive(tx, second ?? 0, 1);
+    expect([...new HealthStore({ sqlite }).decidingVouchers(domain.number)]).toEqual([1, first ?? 0]);
+  });
+});
+
 test("selectors that never passed come last, and their number is limited: they may be forged", async () => {
   const forged = Array.from({ length: 40 }, (_, at): SampleRow => ({
     ip: `192.0.2.${at}`,
@@ -90,6 +118,7 @@ test("no more than 2,000 pairs of selector and domain are counted, those of the 
     {
       count: 1,
       isAligned: result === "pass",
+      voucher: 1,
       dkimResults: selectors.map((selector) => ({ domain: "example.com", selector, result, humanResult: null })),
     },
   ];
@@ -98,7 +127,10 @@ test("no more than 2,000 pairs of selector and domain are counted, those of the 
     [TODAY, signatures(forged, "fail")],
     [TODAY - 1, signatures(["mail", "late"], "pass")],
   ]);
-  const store = { signedRecords: (_: number, day: number) => days.get(day) ?? [] };
+  const store = {
+    signedRecords: (_: number, day: number) => days.get(day) ?? [],
+    decidingVouchers: () => new Set([1]),
+  };
   const seen = await findSeenSelectors(store, { number: 1, domain: "example.com" }, TODAY);
   expect(seen.flatMap(({ selector, seen }) => (seen?.passed === 0 ? [] : [selector]))).toEqual(["mail"]);
 });

@@ -204,7 +204,15 @@ export interface SignedRecord {
   readonly count: number;
   /** Whether they passed DMARC. */
   readonly isAligned: boolean;
+  /** Who vouches for the report. */
+  readonly voucher: number;
   readonly dkimResults: readonly DkimAuthResult[];
+}
+
+/** Where the signatures in reports are read. */
+interface SignatureStore {
+  signedRecords(number: number, day: number): readonly SignedRecord[];
+  decidingVouchers(number: number): ReadonlySet<number>;
 }
 
 /** The signatures with a selector in reports. Days are days since 1970 (UTC). */
@@ -214,7 +222,7 @@ export interface SelectorUse {
   readonly lastDay: number;
   /** Null when none ever passed. */
   readonly lastPassedDay: number | null;
-  /** Messages whose signature failed, and which passed DMARC by SPF alone: those of the domain's own senders. */
+  /** Messages whose signature failed, and which passed DMARC by SPF alone, in reports on which decisions rely: those of the domain's own senders. */
   readonly vouched: number;
   /** The last day with such messages; null without any. */
   readonly lastVouchedDay: number | null;
@@ -248,11 +256,12 @@ type SelectorSum = { -readonly [K in keyof SelectorUse]: SelectorUse[K] } & { si
  * a step (a millisecond), so that other work goes on meanwhile.
  */
 export const findSeenSelectors = async (
-  store: { signedRecords(number: number, day: number): readonly SignedRecord[] },
+  store: SignatureStore,
   { number, domain }: { readonly number: number; readonly domain: string },
   today: number,
 ): Promise<readonly SelectorToCheck[]> => {
   const isAligned = alignment(domain);
+  const deciding = store.decidingVouchers(number);
   const sums = new Map<string, SelectorSum>();
   const add = (
     day: number,
@@ -288,11 +297,12 @@ export const findSeenSelectors = async (
   };
   for (let day = today; day > today - SELECTOR_DAYS; day -= 1) {
     await nextTurn();
-    for (const { count, isAligned: passes, dkimResults } of store.signedRecords(number, day)) {
+    for (const { count, isAligned: passes, voucher, dkimResults } of store.signedRecords(number, day)) {
       const isSigned = dkimResults.some(
         ({ domain: signer, result }) => result === "pass" && signer !== null && isAligned(signer),
       );
-      for (const result of dkimResults) add(day, { count, isVouched: passes && !isSigned }, result);
+      for (const result of dkimResults)
+        add(day, { count, isVouched: passes && !isSigned && deciding.has(voucher) }, result);
     }
   }
   return mostUsed([...sums.values()]);

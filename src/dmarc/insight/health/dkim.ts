@@ -57,6 +57,9 @@ export const dkimKeySchema = z.object({
     .object({
       passed: count("Messages whose signature passed."),
       failed: count("Messages whose signature failed."),
+      vouched: count(
+        "Of those that failed, messages that passed DMARC by SPF alone: mail of the domain's own senders.",
+      ),
     })
     .nullable()
     .describe("In the largest records of each day; null for selectors that no report names."),
@@ -108,7 +111,7 @@ const checkKey = async (
       testing: false,
       cname,
       ...key,
-      messages: seen === null ? null : { passed: seen.passed, failed: seen.failed },
+      messages: seen === null ? null : { passed: seen.passed, failed: seen.failed, vouched: seen.vouched },
       last_seen: seen === null ? null : isoDay(seen.lastDay),
     },
     report,

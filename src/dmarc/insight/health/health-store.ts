@@ -4,6 +4,7 @@ import type { DomainRow } from "../../records/domains/domain-store.ts";
 import { parseRecordBody } from "../../reports/report/report.ts";
 import type { SignedRecord } from "./dkim-key.ts";
 import { domainHealthSchema, type DomainHealth } from "./health-schema.ts";
+import { decidingVouchers, ReporterStore } from "../../records/domains/reporter-store.ts";
 import { RANK_STEP } from "../../reports/ingest/rollup.ts";
 
 /** A domain whose health is due to be checked. */
@@ -17,6 +18,10 @@ interface ListedDomain {
   readonly number: number;
   readonly id: string;
   readonly isPlanned: boolean;
+}
+
+interface RecordRow extends Pick<SignedRecord, "count" | "voucher"> {
+  readonly body: string;
 }
 
 /** Records read of a day, each of those that are aligned and those that are not; the largest first. */
@@ -79,16 +84,22 @@ export class HealthStore {
       .map((row) => ({ ...row, isActive: row.isActive === 1 }));
   }
 
+  /** The vouchers of the reports on which decisions rely. */
+  decidingVouchers(number: number): ReadonlySet<number> {
+    return new Set(decidingVouchers(new ReporterStore(this.deps).ofDomain(number)));
+  }
+
   /** The signatures in the largest records of a day, aligned and not. */
   signedRecords(number: number, day: number): SignedRecord[] {
-    const largest = this.deps.sqlite.query<{ count: number; body: string }, [number, number, number, number]>(
-      `SELECT count, body FROM dmarc_records WHERE domain = ? AND day = ? AND rank >= ? AND rank < ?
-        ORDER BY rank DESC LIMIT ${RECORDS_PER_DAY_MAX}`,
+    const largest = this.deps.sqlite.query<RecordRow, [number, number, number, number]>(
+      `SELECT c.count, c.body, CASE WHEN instr(r.sameness, ' ') > 0 THEN 0 ELSE coalesce(r.voucher, 1) END voucher
+        FROM dmarc_records c JOIN dmarc_reports r ON r.number = c.report
+        WHERE c.domain = ? AND c.day = ? AND c.rank >= ? AND c.rank < ? ORDER BY c.rank DESC LIMIT ${RECORDS_PER_DAY_MAX}`,
     );
     const read = (isAligned: boolean, [from, to]: readonly [number, number]) =>
       largest
         .all(number, day, from, to)
-        .map(({ count, body }) => ({ count, isAligned, dkimResults: parseRecordBody(body).dkimResults }));
+        .map(({ body, ...of }) => ({ ...of, isAligned, dkimResults: parseRecordBody(body).dkimResults }));
     return [...read(true, [0, RANK_STEP]), ...read(false, [RANK_STEP, Number.MAX_SAFE_INTEGER])];
   }
 }
