@@ -145,6 +145,16 @@ describe("the mode", () => {
     };
   };
 
+  test("enforce without a policy that is tested says what to begin with", async () => {
+    const { set } = await started();
+    const refusedFor = async () => String((await set({ mode: "enforce" })).body.message);
+    const begin = 'Begin with "testing" and enforce after 14 days of it, or set "early".';
+    expect(await refusedFor()).toBe(`No policy is served for example.com. ${begin}`);
+    await set({ mode: "testing" });
+    await set({ mode: "none" });
+    expect(await refusedFor()).toBe(`The policy of example.com is withdrawn. ${begin}`);
+  });
+
   test("enforce is refused with the count before two clean weeks, and possible after them", async () => {
     const { app, key, set, get } = await started();
     await set({ mode: "testing" });

@@ -146,7 +146,8 @@ export class MtaStsHosting {
       policies.remove(tx, domain.number);
       return null;
     }
-    if (mode === "enforce" && before?.mode !== "enforce" && !change.isEarly) this.#refuseEarlyEnforcement(domain);
+    if (mode === "enforce" && before?.mode !== "enforce" && !change.isEarly)
+      this.#refuseEarlyEnforcement(domain, before);
     if (before !== undefined) {
       policies.update(tx, domain.number, afterMode(before, mode, nowMs));
       return null;
@@ -161,7 +162,14 @@ export class MtaStsHosting {
     return null;
   }
 
-  #refuseEarlyEnforcement(domain: DomainRow): void {
+  #refuseEarlyEnforcement(domain: DomainRow, before: HostedPolicy | undefined): void {
+    if (before?.mode !== "testing") {
+      const now =
+        before === undefined
+          ? `No policy is served for ${domain.domain}`
+          : `The policy of ${domain.domain} is withdrawn`;
+      throw refuse(`${now}. Begin with "testing" and enforce after 14 days of it, or set "early".`);
+    }
     const evidence = this.evidence(domain);
     if (evidence.isReady) return;
     throw refuse(
