@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createLog } from "../../../foundation/base/log.ts";
+import { dayOfTime } from "../../../foundation/base/days.ts";
 import { SAMPLE_DAY_S } from "../../../testing/dmarc-reports.ts";
 import { createTestClock } from "../../../testing/clock.ts";
 import { createIngestHarness, insertDomain } from "../../../testing/ingest-harness.ts";
@@ -10,6 +11,10 @@ import { HealthStore } from "./health-store.ts";
 import { RecordHistoryStore } from "./record-history.ts";
 
 const newWorld = createIngestHarness();
+const problem = (message: string, severity: "error" | "info") => ({
+  ...{ code: "dane_unusable" as const, severity, message, observed: null, fix: null },
+  ...{ record: null, last_known_at: null },
+});
 const HOUR_MS = 3_600_000;
 const ASK = { refresh: false, selectors: [], priority: "realtime" } as const;
 
@@ -19,8 +24,9 @@ const start = () => {
   const logged: string[] = [];
   const store = new HealthStore(db);
   const checked: string[] = [];
-  const state: { unchecked: string[]; gate: Promise<void> | null; fails: boolean } = {
+  const state: { unchecked: string[]; problem: string | null; gate: Promise<void> | null; fails: boolean } = {
     unchecked: [],
+    problem: null,
     gate: null,
     fails: false,
   };
@@ -34,11 +40,13 @@ const start = () => {
     checked.push([domain, ...selectors.map(({ selector }) => selector)].join(" "));
     await state.gate;
     if (state.fails) throw new Error("a bug");
+    const made = state.problem;
+    const findings = made === null ? [] : [problem(made, made === "note" ? "info" : "error")];
     return {
       domain,
       checked_at: new Date(clock.nowMs()).toISOString(),
       status: "ok",
-      sections: [{ code: "mx", status: "ok", findings: [], unchecked: state.unchecked, hosts: [], null_mx: false }],
+      sections: [{ code: "mx", status: "ok", findings, unchecked: state.unchecked, hosts: [], null_mx: false }],
     };
   };
   const runs = new HealthRuns(
@@ -203,6 +211,36 @@ describe("daily", () => {
       await job.run();
     }
     expect(new Set(checked).size).toBe(100);
+  });
+
+  test("that finds other problems makes the overview due, which has the next step", async () => {
+    const { db, clock, enrol, job, state } = start();
+    const [{ number }, other] = [enrol("example.com"), enrol("other.example")];
+    const overviewDue = async (problem: string | null) => {
+      state.problem = problem;
+      const nowMs = clock.nowMs();
+      db.sqlite.run(
+        `INSERT OR REPLACE INTO dmarc_overviews (domain, computed_at_ms, messages_7, aligned_7, messages_30, aligned_30, actionable_30, body)
+          SELECT number, ?, 0, 0, 0, 0, 0, '{}' FROM dmarc_domains`,
+        [nowMs],
+      );
+      db.sqlite.run("UPDATE dmarc_health SET due_at_ms = CASE domain WHEN ? THEN 0 ELSE due_at_ms END", [number]);
+      await job.run();
+      const computedAt = db.sqlite.query<{ ms: number }, [number]>(
+        "SELECT computed_at_ms ms FROM dmarc_overviews WHERE domain = ?",
+      );
+      expect(computedAt.get(other.number)?.ms).toBe(nowMs);
+      const ms = computedAt.get(number)?.ms ?? 0;
+      expect([nowMs, dayOfTime(nowMs) * 24 * HOUR_MS - 1]).toContain(ms);
+      return ms < nowMs;
+    };
+    await job.run();
+    await clock.advance(24 * HOUR_MS);
+    await job.run();
+    await clock.advance(HOUR_MS);
+    const due: boolean[] = [];
+    for (const problem of [null, "no MX", "no MX", "no address", "note", null]) due.push(await overviewDue(problem));
+    expect(due).toEqual([false, true, false, true, true, false]);
   });
 
   test("what the DNS did not respond to is checked again after two hours", async () => {

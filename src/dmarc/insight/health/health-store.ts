@@ -1,6 +1,6 @@
 import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
-import type { DomainRow } from "../../records/domains/domain-store.ts";
+import { type DomainRow, MAKE_OVERVIEWS_DUE } from "../../records/domains/domain-store.ts";
 import { parseRecordBody } from "../../reports/report/report.ts";
 import type { SignedRecord } from "./dkim-key.ts";
 import { domainHealthSchema, type DomainHealth } from "./health-schema.ts";
@@ -50,6 +50,11 @@ export class HealthStore {
           ON CONFLICT (domain) DO UPDATE SET due_at_ms = excluded.due_at_ms, body = excluded.body`,
       )
       .run(number, dueAtMs, JSON.stringify(health));
+  }
+
+  /** The overview has the next step, which findings decide, too. */
+  makeOverviewDue(_tx: Tx, number: number): void {
+    this.deps.sqlite.query(`${MAKE_OVERVIEWS_DUE} domain = ?`).run(number);
   }
 
   postpone(_tx: Tx, number: number, dueAtMs: number): void {

@@ -5,7 +5,7 @@ import { checkTlsRpt, checkMtaSts } from "./inbound.ts";
 import { checkMx } from "./mx.ts";
 import { auditSpf } from "./spf.ts";
 import { commonSelectors, type SelectorToCheck, findSeenSelectors } from "./dkim-key.ts";
-import type { DomainHealth, HealthSection } from "./health-schema.ts";
+import type { DomainHealth, HealthFinding, HealthSection } from "./health-schema.ts";
 import { worstStatus, createHealthDns } from "./section-report.ts";
 import { checkDmarcRecord, checkBimi } from "./dmarc-health.ts";
 import { checkDkim } from "./dkim.ts";
@@ -251,17 +251,27 @@ export class HealthRuns {
       resolver: resolverFor(resolver, who),
       signal: this.#stopping.signal,
     });
-    const health = keepLastKnown(store.readHealth(subject.number), checked);
+    const before = store.readHealth(subject.number);
+    const health = keepLastKnown(before, checked);
     if (given.length > 0 || this.isStopping()) return health;
     const isKnown = health.sections.every(({ unchecked }) => unchecked.length === 0);
     const dueAtMs = clock.nowMs() + (isKnown ? DAY_MS : UNKNOWN_MS);
     await db.commit((tx) => {
       store.save(tx, subject.number, health, dueAtMs);
+      if (problemsIn(health) !== problemsIn(before)) store.makeOverviewDue(tx, subject.number);
       history.observe(tx, subject.number, records, clock.nowMs());
     });
     return health;
   }
 }
+
+/** The errors and warnings of a health check, to compare. */
+const problemsIn = (health: DomainHealth | null): string =>
+  JSON.stringify(
+    (health?.sections ?? [])
+      .flatMap<Pick<HealthFinding, "message" | "severity">>(({ findings }) => findings)
+      .flatMap(({ message, severity }) => (severity === "info" ? [] : message)),
+  );
 
 /** The selectors that a caller names, without those in reports. */
 const requested = (

@@ -11,6 +11,10 @@ export const DIGESTS = ["off", "daily", "weekly", "monthly"] as const;
 /** A stored domain. */
 export type DomainRow = Readonly<typeof dmarcDomains.$inferSelect>;
 
+/** Makes an overview one of the day before its own, which is computed again; a condition follows. */
+export const MAKE_OVERVIEWS_DUE =
+  "UPDATE dmarc_overviews SET computed_at_ms = computed_at_ms - computed_at_ms % 86400000 - 1 WHERE";
+
 /** What changes in a domain after it was enrolled. */
 export type DomainChange = Partial<Omit<DomainRow, "number" | "id" | "accountId" | "mode" | "domain" | "createdAtMs">>;
 

@@ -1,6 +1,7 @@
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
 import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
+import { MAKE_OVERVIEWS_DUE } from "./domain-store.ts";
 
 /** Nobody vouches for a report: its mail is not authenticated as the reporter's, or the domain has too many unknown reporters. */
 export const VOUCHED_BY_NOBODY = 0;
@@ -119,8 +120,7 @@ export class ReporterStore {
       ),
       accept: "INSERT OR IGNORE INTO dmarc_accepted_reporters (account_id, mode, author, at_ms) VALUES (?, ?, ?, ?)",
       withdraw: "DELETE FROM dmarc_accepted_reporters WHERE account_id = ? AND mode = ? AND author = ?",
-      makeOverviewsDue:
-        "UPDATE dmarc_overviews SET computed_at_ms = 0 WHERE domain IN (SELECT number FROM dmarc_domains WHERE account_id = ? AND mode = ?)",
+      makeOverviewsDue: `${MAKE_OVERVIEWS_DUE} domain IN (SELECT number FROM dmarc_domains WHERE account_id = ? AND mode = ?)`,
       accepted: rows<AcceptedReporter, [string, string]>(
         "SELECT author, at_ms atMs FROM dmarc_accepted_reporters WHERE account_id = ? AND mode = ? ORDER BY author",
       ),
