@@ -36,12 +36,28 @@ const openFilled = () => {
       domain ?? 0,
       dueAtMs ?? 0,
     ]);
+  const overview = db.sqlite.prepare(
+    "INSERT INTO dmarc_overviews (domain, computed_at_ms, messages_7, aligned_7, messages_30, aligned_30, actionable_30, body) VALUES (?, ?, 0, 0, 0, 0, 0, '{}')",
+  );
+  overview.run(1, NOW_MS);
+  overview.run(2, FUTURE_MS);
+  const digest = db.sqlite.prepare(
+    "INSERT INTO dmarc_tag_digests (account_id, mode, tag, digest, recipients, due_at_ms) VALUES ('a', 'live', ?, 'monthly', '[]', ?)",
+  );
+  digest.run("a month", NOW_MS + 31 * DAY_MS);
+  digest.run("never", FUTURE_MS);
+  digest.run("off", null);
+  const listings = db.sqlite.prepare(
+    "INSERT INTO account_notifications (account_id, mode, recipients, updated_at_ms, blacklist_digest_due_at_ms) VALUES (?, 'live', '[]', 0, ?)",
+  );
+  listings.run("a", NOW_MS + DAY_MS);
+  listings.run("b", FUTURE_MS);
   return db;
 };
 
 test("work that a wrong clock planned for years ahead is due now; everything else keeps its time", () => {
   const db = openFilled();
-  expect(db.transact((tx) => correctPlannedTimes(db, tx, NOW_MS))).toBe(5);
+  expect(db.transact((tx) => correctPlannedTimes(db, tx, NOW_MS))).toBe(8);
   const times = (sql: string) => db.sqlite.query(sql).values().flat();
   expect(times("SELECT next_check_at_ms FROM blocklist_targets ORDER BY rowid")).toEqual([
     NOW_MS + 6 * 60 * 60 * 1000,
@@ -52,6 +68,12 @@ test("work that a wrong clock planned for years ahead is due now; everything els
   expect(times("SELECT until_ms FROM webhook_pauses ORDER BY url")).toEqual([NOW_MS + DAY_MS, NOW_MS]);
   expect(times("SELECT due_at_ms FROM dmarc_health ORDER BY domain")).toEqual([NOW_MS + DAY_MS, NOW_MS]);
   expect(times("SELECT due_at_ms FROM dmarc_mta_sts ORDER BY domain")).toEqual([NOW_MS + DAY_MS, NOW_MS]);
+  expect(times("SELECT computed_at_ms FROM dmarc_overviews ORDER BY domain")).toEqual([NOW_MS, NOW_MS]);
+  expect(times("SELECT due_at_ms FROM dmarc_tag_digests ORDER BY tag")).toEqual([NOW_MS + 31 * DAY_MS, NOW_MS, null]);
+  expect(times("SELECT blacklist_digest_due_at_ms FROM account_notifications ORDER BY account_id")).toEqual([
+    NOW_MS + DAY_MS,
+    NOW_MS,
+  ]);
   expect(db.transact((tx) => correctPlannedTimes(db, tx, NOW_MS))).toBe(0);
   db.close();
 });

@@ -21,6 +21,11 @@ const PLANNED: readonly PlannedTime[] = [
     ...{ table: "dmarc_domains", column: "next_check_at_ms", aheadMsMax: 2 * DAY_MS },
     where: "deleted_at_ms IS NULL AND monitoring_enabled = 1 AND mode = 'live'",
   },
+  { table: "dmarc_domains", column: "digest_due_at_ms", aheadMsMax: 33 * DAY_MS, where: "deleted_at_ms IS NULL" },
+  { table: "dmarc_tag_digests", column: "due_at_ms", aheadMsMax: 33 * DAY_MS, where: "true" },
+  { table: "account_notifications", column: "blacklist_digest_due_at_ms", aheadMsMax: 33 * DAY_MS, where: "true" },
+  // An overview is computed again on the day after its own.
+  { table: "dmarc_overviews", column: "computed_at_ms", aheadMsMax: HOUR_MS, where: "true" },
   { table: "dmarc_health", column: "due_at_ms", aheadMsMax: 2 * DAY_MS, where: "true" },
   { table: "dmarc_mta_sts", column: "due_at_ms", aheadMsMax: 2 * DAY_MS, where: "true" },
   { table: "webhook_deliveries", column: "due_at_ms", aheadMsMax: 2 * DAY_MS, where: "due_at_ms IS NOT NULL" },

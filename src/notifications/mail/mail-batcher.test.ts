@@ -66,8 +66,8 @@ const start = () => {
     windows: mailing.windows,
     waiting: () => rows.map(({ id }) => id),
     sent: () => mails.map(({ to, subject }) => `${to} ${subject}`),
-    add: (recipient: string, id: string, account = "x") =>
-      void rows.push({ id, recipient, account, createdAtMs: clock.nowMs() }),
+    add: (recipient: string, id: string, account = "x", createdAtMs = clock.nowMs()) =>
+      void rows.push({ id, recipient, account, createdAtMs }),
     answer(next: Result<null, MailFailure>): void {
       outcome = next;
     },
@@ -120,6 +120,13 @@ describe("queued mail", () => {
     await batcher.send();
     expect(sent()).toEqual(["a@example.com 1,2", "a@example.com 3", "b@example.com 4"]);
     expect(waiting()).toEqual([]);
+  });
+
+  test("that was queued while the clock was ahead waits no longer", async () => {
+    const { batcher, add, clock, sent } = start();
+    add("a@example.com", "1", "x", clock.nowMs() + 400 * DAY_MS);
+    await batcher.send();
+    expect(sent()).toEqual(["a@example.com 1"]);
   });
 
   test("waits for the end of a maintenance window, then is one mail, and is tried for a day from there", async () => {

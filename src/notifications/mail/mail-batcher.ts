@@ -85,7 +85,10 @@ export class MailBatcher<Row extends QueuedMail> {
     const { queue, gatherMs, topicOf } = this.deps;
     const rows = queue.rowsFor(recipient);
     const [oldest] = rows;
-    if (oldest === undefined || this.runtime.clock.nowMs() - oldest.createdAtMs < gatherMs) return;
+    if (oldest === undefined) return;
+    const ageMs = this.runtime.clock.nowMs() - oldest.createdAtMs;
+    // What was queued while the system's clock was ahead waits no longer.
+    if (ageMs >= 0 && ageMs < gatherMs) return;
     const groups = Map.groupBy(rows, (row) => {
       const { accountId = "", kind = "" } = topicOf(row) ?? {};
       return `${kind}:${accountId}`;
