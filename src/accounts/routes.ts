@@ -11,6 +11,7 @@ import { AppError } from "../foundation/base/errors.ts";
 import { PLAN_NAMES, rateOf, type Ledger } from "./billing/store.ts";
 import type { Guard } from "../foundation/http/guard.ts";
 import { declareRoute, handle, serveRoutes } from "../foundation/http/route.ts";
+import { SCOPES } from "../foundation/http/scopes.ts";
 import type { AccountStore } from "./store.ts";
 
 const accountSchema = namedResponse("Account", {
@@ -18,6 +19,7 @@ const accountSchema = namedResponse("Account", {
   name: textField("The name of the account."),
   plan: enumField(PLAN_NAMES, "The plan, which sets the limits unless the account has its own."),
   mode: enumField(["live", "test"], "The mode of the calling key."),
+  scopes: z.array(z.enum(SCOPES)).meta({ description: "What the calling key may do; write includes read." }),
   credits: z
     .object({
       available: integerField("Credits that can be spent."),
@@ -46,6 +48,7 @@ const GET_ACCOUNT = declareRoute({
       name: "default",
       plan: "free",
       mode: "live",
+      scopes: ["verifications:read", "verifications:write"],
       credits: { available: 99, held: 1 },
       limits: { requests_per_second: 1, burst: 2 },
     }),
@@ -73,6 +76,6 @@ export const createAccountRoutes = (
       const { id, name, plan } = account;
       const { perSecond, burst } = rateOf(account);
       const limits = { requests_per_second: perSecond, burst };
-      return { id, name, plan, mode: caller.mode, credits: ledger.balance(id), limits };
+      return { id, name, plan, mode: caller.mode, scopes: caller.scopes, credits: ledger.balance(id), limits };
     }),
   ]);

@@ -13,6 +13,7 @@ import { createMetricsRenderer } from "./service-metrics.ts";
 import { createApplication, type HttpApplication } from "./http-application.ts";
 import { createWindowRoutes } from "../notifications/windows/routes.ts";
 import { createNotificationsRoutes } from "../notifications/settings/routes.ts";
+import { createMcpRoutes } from "./mcp/routes.ts";
 import type { Manual } from "./manual.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 import { createUsageRoutes } from "../accounts/usage/routes.ts";
@@ -73,5 +74,11 @@ export const openApi = (service: Service, options: ServiceOptions): HttpApplicat
     manual !== null && status === 404 && pathOf(request).startsWith("/docs/")
       ? (await manual.get()).respond(request, pathOf(request).slice("/docs/".length))
       : null;
-  return createApplication({ log, clock, routes: routesOf(service, options, manual), errorPage });
+  const agents = createMcpRoutes({
+    ...{ guard: service.usage.guard, version: VERSION, baseUrl: config.baseUrl, describe: describeApi },
+    serve: (request) => application.fetch(request),
+  });
+  const routes = [...routesOf(service, options, manual), ...agents];
+  const application = createApplication({ log, clock, routes, errorPage });
+  return application;
 };

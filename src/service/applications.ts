@@ -4,7 +4,7 @@ import type { Service, ServiceOptions } from "./compose.ts";
 import type { HttpApplication } from "./http-application.ts";
 import { createPolicyApplication } from "./policy-application.ts";
 
-const API_PATH = /^\/(v1|metrics|healthz|readyz|openapi\.json|docs)(\/|$)/;
+const API_PATH = /^\/(v1|metrics|healthz|readyz|openapi\.json|docs|mcp)(\/|$)/;
 
 /** `host` is the Host header; empty without one. */
 export type ApplicationOf = (path: string, host?: string) => HttpApplication | Promise<HttpApplication>;

@@ -7,6 +7,7 @@ import { ADD_WINDOW, LIST_WINDOWS, REMOVE_WINDOW } from "../notifications/window
 import { GET_NOTIFICATIONS, SET_MAIL, updateNotifications } from "../notifications/settings/routes.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { EVENT_DOCS, EVENT_TYPES } from "./event-docs.ts";
+import { CALL_MCP } from "./mcp/routes.ts";
 import { GET_DOCS, GET_DOCS_PAGE, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
 import { USAGE_ROUTES } from "../accounts/usage/routes.ts";
 import { VERIFY_ROUTES } from "../verify/operations.ts";
@@ -53,6 +54,7 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =
       GET_OPENAPI,
       GET_DOCS,
       GET_DOCS_PAGE,
+      CALL_MCP,
     ],
     { ...info, tags: TAGS, events: EVENT_DOCS },
   );

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nextTurn } from "../foundation/base/clock.ts";
 import { runCli } from "../cli/cli.ts";
-import type { StdoutKind } from "../cli/io.ts";
+import type { Io, StdoutKind } from "../cli/io.ts";
 
 const RELEASE_ROUNDS_MAX = 100;
 
@@ -24,6 +24,8 @@ export interface CommandOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** Lines of standard input; by default it is a terminal. */
   readonly stdin?: readonly string[];
+  /** Replaces standard input, or what writes bytes to standard output. */
+  readonly streams?: Partial<Pick<Io, "stdin" | "write">>;
   /** Called with every line of standard output and standard error. */
   readonly onLine?: (line: string) => void;
   /** Stops `serve`; by default immediately. */
@@ -92,6 +94,7 @@ export const createCommandLine = () => {
       },
       untilSignal,
       onHangup,
+      ...options.streams,
     });
     const out = lines.out.join("\n");
     return {

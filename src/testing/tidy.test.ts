@@ -40,7 +40,7 @@ const PARTS: Readonly<Record<string, ReadonlyArray<readonly string[]>>> = {
   ],
   verify: [["smtp", "reply-rules"]],
   bulk: [["reading"], ["results"], ["run"], ["arrival"]],
-  service: [["metrics", "docs", "erase"]],
+  service: [["metrics", "docs", "erase", "mcp"]],
 };
 
 interface Source {

@@ -25,6 +25,7 @@ export const ERROR_STATUS = {
   insufficient_credits: 402,
   account_disabled: 403,
   insufficient_scope: 403,
+  origin_not_allowed: 403,
   not_found: 404,
   method_not_allowed: 405,
   conflict: 409,
