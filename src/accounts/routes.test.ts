@@ -1,3 +1,4 @@
+import { SCOPES } from "../foundation/http/scopes.ts";
 import { expect, test } from "bun:test";
 import { createApps, ENDLESS } from "../testing/app.ts";
 
@@ -18,6 +19,7 @@ test.each([
       name: "it",
       plan,
       mode,
+      scopes: SCOPES,
       credits: { available: 100, held: 0 },
       limits: { requests_per_second: rate, burst },
     });

@@ -40,12 +40,12 @@ const talk = async (messages: readonly Message[], url = server.url.href) => {
     lines.push(...Buffer.from(bytes).toString().trim().split("\n"));
     if (lines.length >= expected) answered.resolve();
   };
-  const ran = await run(["mcp", "--url", url, "--key-file", keyFile], {
+  const { status, err } = await run(["mcp", "--url", url, "--key-file", keyFile], {
     untilSignal: never,
     stdoutKind: "pipe",
     streams: { stdin, write },
   });
-  return { ...ran, answers: lines.map((line): unknown => JSON.parse(line)) };
+  return { status, err, answers: lines.map((line): unknown => JSON.parse(line)) };
 };
 
 const HELLO: Message = {

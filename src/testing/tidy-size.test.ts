@@ -7,20 +7,20 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 24_817,
+  accounts: 24_854,
   blocklist: 61_849,
   bulk: 53_478,
-  cli: 51_051,
+  cli: 51_931,
   dashboard: 164_126,
   dmarc: 224_054,
   doctor: 12_916,
-  foundation: 96_428,
+  foundation: 96_432,
   "main.ts": 133,
   notifications: 35_099,
-  service: 40_783,
+  service: 43_967,
   verify: 58_405,
 };
-const FILES_MAX = 711;
+const FILES_MAX = 716;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -171,7 +171,7 @@ describe("the OpenAPI document", () => {
       expect([where, security]).toEqual([where, isOpen ? [] : undefined]);
       // Without a scope any key will do.
       const scoped = expect.stringMatching(/^(verifications|bulk|blacklist|dmarc|webhooks):(read|write)$/);
-      expect([where, scope]).toEqual([where, isOpen || path === "/v1/account" ? undefined : scoped]);
+      expect([where, scope]).toEqual([where, isOpen || path === "/v1/account" || path === "/mcp" ? undefined : scoped]);
       // Metrics have a token of their own.
       expect([where, "401" in responses]).toEqual([where, !isOpen || path === "/metrics"]);
       // Any key may read its own account.

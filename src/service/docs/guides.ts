@@ -1,3 +1,4 @@
+import agentsAndScripts from "./manual/agents-and-scripts.md" with { type: "text" };
 import blocklists from "./manual/blocklists.md" with { type: "text" };
 import capacity from "./manual/capacity.md" with { type: "text" };
 import dashboard from "./manual/dashboard.md" with { type: "text" };
@@ -40,6 +41,7 @@ export const GUIDES: readonly Guide[] = Object.entries({
   "mta-sts": mtaSts,
   "webhooks-and-mail": webhooksAndMail,
   channels,
+  "agents-and-scripts": agentsAndScripts,
   dashboard,
   "sender-reputation": senderReputation,
   "running-it": runningIt,

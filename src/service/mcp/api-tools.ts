@@ -46,7 +46,7 @@ export interface ApiTool {
 
 /** The API itself; other paths are pages, metrics and this interface. */
 const API = "/v1/";
-/** Their results are secrets, which belong in no agent's context. */
+/** Operations whose results are secrets, which belong in no agent's context. */
 const WITHHELD: ReadonlySet<string> = new Set(["getWebhookSecrets", "rotateWebhookSecret"]);
 
 /** Rows of a page where the agent asks for no number: a page of 100 fills a context. */

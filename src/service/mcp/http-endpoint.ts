@@ -17,6 +17,15 @@ interface EndpointRequest {
   readonly scopes: readonly string[];
 }
 
+/** A client that accepts anything accepts JSON and streams, which the protocol demands by name. */
+const acceptingAll = (request: Request): Request => {
+  const accept = request.headers.get("accept");
+  if (accept !== null && accept !== "*/*") return request;
+  const headers = new Headers(request.headers);
+  headers.set("accept", "application/json, text/event-stream");
+  return new Request(request.url, { method: request.method, headers, signal: request.signal });
+};
+
 /** The server of Streamable HTTP. It keeps nothing between two requests: no sessions, no subscriptions. */
 export const createEndpoint = ({ version, tools, serve }: EndpointDeps) => {
   const authorizationOf = ({ headers }: Request) => ({ authorization: headers.get("authorization") ?? "" });
@@ -40,6 +49,6 @@ export const createEndpoint = ({ version, tools, serve }: EndpointDeps) => {
         }),
       { maxSubscriptions: 0, keepAliveMs: 0 },
     );
-    return fetch(request, { parsedBody: message });
+    return fetch(acceptingAll(request), { parsedBody: message });
   };
 };

@@ -215,10 +215,11 @@ test.each<[string, string, Readonly<Record<string, string>>, number]>([
   ["no JSON-RPC", "{}", {}, 400],
   ["a body of more than 1 MiB", JSON.stringify({ jsonrpc: "2.0", method: "x".repeat(1024 * 1024) }), {}, 413],
   ["another media type", LIST, { "content-type": "text/plain" }, 415],
-  ["a client that takes no stream", LIST, { accept: "text/html" }, 406],
+  ["a client that takes neither JSON nor streams", LIST, { accept: "text/html" }, 406],
   ["a foreign page", LIST, { origin: "https://evil.example" }, 403],
   ["a foreign page after DNS rebinding", LIST, { origin: "http://evil.example", host: "evil.example" }, 403],
   ["a page without origin", LIST, { origin: "null" }, 403],
+  ["a client that takes anything", LIST, { accept: "*/*" }, 200],
   ["a page of this machine", LIST, { origin: "http://localhost:6274" }, 200],
   ["a page of the service", LIST, { origin: "https://postwarden.example" }, 200],
 ])("%s", async (_, body, headers, status) => {
