@@ -1,6 +1,7 @@
 /** The binary of the dashboard's world, at any time: its clock can be set through libfaketime. */
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { APT_GET } from "../harness/apt.ts";
 import { BINARY, type Server, clockOf, command, findFaketime, startServer } from "../harness/binary.ts";
 
 const ROOT = resolve(import.meta.dir, "../..");
@@ -122,7 +123,7 @@ export const ensurePackages = (wanted: ReadonlyArray<"chromium" | "faketime">): 
     throw new Error(`${sentence} Install them with apt-get.`);
   console.error(`${sentence} Installing them …`);
   const apt = (...args: string[]) =>
-    Bun.spawnSync(["apt-get", "-q", ...args], {
+    Bun.spawnSync([...APT_GET, "-q", ...args], {
       ...{ env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", DEBIAN_FRONTEND: "noninteractive" }, timeout: APT_MS_MAX },
       stdio: ["ignore", "ignore", "inherit"],
     }).exitCode === 0;

@@ -1,7 +1,8 @@
 import { closeSync, openSync } from "node:fs";
-import { chmod, chown, mkdir, readdir, rename, rm } from "node:fs/promises";
+import { chmod, chown, mkdir, readdir, rename } from "node:fs/promises";
 import { join } from "node:path";
 import { inNamespace } from "./namespace.ts";
+import { ensurePackages } from "./packages.ts";
 import { connects, type Supervisor } from "./processes.ts";
 
 const READY_MS_MAX = 15_000;
@@ -81,28 +82,8 @@ const OWNER = { user: "daemon", login: "nobody", uid: 1, gid: 1 } as const;
 
 /** Sees to it that Dovecot lies below `cache`; answers the directories to lay over the machine's own. */
 const ensureDovecot = async (supervisor: Supervisor, cache: string): Promise<readonly string[]> => {
-  const env = { DEBIAN_FRONTEND: "noninteractive" };
-  const { stdout } = await supervisor.finish([
-    ...["/usr/bin/dpkg-query", "-W", `-f=\${Package} \${db:Status-Status}\\n`],
-    ...LIBRARIES,
-  ]);
-  const missing = LIBRARIES.filter((name) => !stdout.includes(`${name} installed`));
-  if (missing.length > 0) {
-    await supervisor.run(["apt-get", "install", "-q", "-y", "--no-install-recommends", ...missing], { env });
-  }
-  for (const [name, program] of Object.entries(UNPACKED)) {
-    if (await Bun.file(join(cache, name, program)).exists()) continue;
-    const directory = join(cache, `${name}.download`);
-    await mkdir(directory, { recursive: true });
-    try {
-      await supervisor.run(["apt-get", "download", name], { cwd: directory, env });
-      const [archive] = [...new Bun.Glob("*.deb").scanSync(directory)];
-      if (archive === undefined) throw new Error(`apt-get download ${name} brought no package`);
-      await supervisor.run(["dpkg-deb", "-x", join(directory, archive), join(cache, name)]);
-    } finally {
-      await rm(directory, { recursive: true, force: true });
-    }
-  }
+  const wanted = { installed: LIBRARIES, unpacked: UNPACKED };
+  await ensurePackages(supervisor, cache, { isRoot: process.getuid?.() === 0, wanted });
   return Object.keys(UNPACKED).map((name) => join(cache, name, "usr"));
 };
 

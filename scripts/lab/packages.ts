@@ -1,5 +1,6 @@
 import { access, chmod, mkdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { APT_GET } from "../harness/apt.ts";
 import type { Supervisor } from "./processes.ts";
 
 /** Packages of Debian that one part of the lab needs. */
@@ -82,15 +83,15 @@ interface Wanted {
 export const installAll = async (supervisor: Supervisor, { install, unpack, cache }: Wanted): Promise<void> => {
   const apt = (argv: readonly string[], cwd = "/"): Promise<string> =>
     supervisor.run(argv, { cwd, env: { DEBIAN_FRONTEND: "noninteractive" } });
-  await apt(["apt-get", "update", "-q"]);
+  await apt([...APT_GET, "update", "-q"]);
   if (install.length > 0) {
-    await withoutServices(() => apt(["apt-get", "install", "-q", "-y", "--no-install-recommends", ...install]));
+    await withoutServices(() => apt([...APT_GET, "install", "-q", "-y", "--no-install-recommends", ...install]));
   }
   for (const name of unpack) {
     const directory = join(cache, `${name}.download`);
     await mkdir(directory, { recursive: true });
     try {
-      await apt(["apt-get", "download", name], directory);
+      await apt([...APT_GET, "download", name], directory);
       const [archive] = [...new Bun.Glob("*.deb").scanSync(directory)];
       if (archive === undefined) throw new Error(`apt-get download ${name} brought no package`);
       await apt(["dpkg-deb", "-x", join(directory, archive), join(cache, name)]);
