@@ -355,6 +355,7 @@ describe("a form", () => {
     expect(text).toContain('value="&lt;b>toolong"');
     expect(text).toContain("Must have at most 5 characters.");
     expect(text).toContain("One field needs your attention.");
+    expect(text.split(" autofocus")).toHaveLength(2);
     expect(text).toContain('value="untouched"');
     expect(text).not.toContain('value="hidden"');
   });

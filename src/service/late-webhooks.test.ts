@@ -27,6 +27,8 @@ test("a delivery that waits for an hour degrades the readiness until it is deliv
   expect(await readiness()).toEqual({ status: "degraded", findings });
   await app.advance(59 * MINUTE_MS);
   expect(await readiness()).toEqual({ status: "degraded", findings });
+  await app.advance(47 * 60 * MINUTE_MS);
+  expect((await readiness()).findings).toEqual([expect.stringContaining("is 2 days late")]);
   await app.request("POST", "/v1/webhooks/deliveries/cancel", { key, body: {} });
   await app.advance(MINUTE_MS);
   expect(await readiness()).toEqual({ status: "ok", findings: [] });

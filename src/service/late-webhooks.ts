@@ -21,7 +21,8 @@ export class LateWebhooks {
     const oldestMs = this.#oldestEventMs();
     const hours = oldestMs === null ? 0 : Math.floor((this.runtime.clock.nowMs() - oldestMs) / HOUR_MS);
     if (hours < 1) return [];
-    const age = hours === 1 ? "1 hour" : `${hours} hours`;
+    const days = Math.floor(hours / 24);
+    const age = days >= 2 ? `${days} days` : hours === 1 ? "1 hour" : `${hours} hours`;
     return [`The oldest undelivered webhook is ${age} late. The page Webhooks shows which endpoints fail.`];
   }
 

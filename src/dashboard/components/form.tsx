@@ -159,14 +159,14 @@ const ErrorText = ({ text }: { readonly text: string }) => {
 export const GroupError = ({ name }: { readonly name: string }) => {
   const { error } = useField(name);
   return error === undefined ? null : (
-    <p class="error">
+    <p class="error" tabIndex={-1} autofocus>
       <Icon name="circle-alert" /> {error}
     </p>
   );
 };
 
 interface FieldProps extends LabelProps {
-  readonly type?: "text" | "email" | "password" | "search" | "number" | "date" | "url" | "file";
+  readonly type?: "text" | "email" | "password" | "search" | "number" | "date" | "time" | "url" | "file";
   /** What it holds unless the form is shown again. */
   readonly value?: string | number | null;
   readonly placeholder?: string;
@@ -179,7 +179,10 @@ interface FieldProps extends LabelProps {
   readonly max?: number | string;
 }
 
-/** A text field with its label, its hint and, when the form is shown again, what was typed and what is wrong. */
+/**
+ * A text field with its label, its hint and, when the form is shown again, what was typed and what is wrong. The browser then
+ * scrolls to the first wrong field, also without scripts.
+ */
 export const Field = ({ type = "text", value, ...props }: FieldProps) => {
   const { name, hint, isMono, hasFocus, isMultiple, isRequired, placeholder, autocomplete, accept, min, max } = props;
   const id = useFieldId(name);
@@ -193,7 +196,7 @@ export const Field = ({ type = "text", value, ...props }: FieldProps) => {
         class={isMono === true ? "mono" : undefined}
         autocomplete={autocomplete ?? (type === "search" ? "off" : undefined)}
         spellcheck={false}
-        autofocus={hasFocus}
+        autofocus={hasFocus === true || error !== undefined}
         multiple={isMultiple}
         aria-invalid={error === undefined ? undefined : "true"}
         aria-describedby={describedBy(id, { hint, error })}
@@ -217,6 +220,7 @@ export const TextAreaField = ({ value, rows = 4, isMono, placeholder, ...props }
     <Labelled {...props} {...{ id, error }}>
       <textarea
         {...{ id, name, rows, placeholder, required: isRequired, spellcheck: false }}
+        autofocus={error !== undefined}
         class={isMono === true ? "mono" : undefined}
         aria-invalid={error === undefined ? undefined : "true"}
         aria-describedby={describedBy(id, { hint, error })}
@@ -241,7 +245,13 @@ export const SelectField = ({ value, options, isImmediate, ...props }: SelectPro
   const chosen = typeof typed === "string" ? typed : value;
   return (
     <Labelled {...props} {...{ id, error }}>
-      <select {...{ id, name }} aria-describedby={describedBy(id, { hint, error })} data-submit={isImmediate}>
+      <select
+        {...{ id, name }}
+        autofocus={error !== undefined}
+        aria-invalid={error === undefined ? undefined : "true"}
+        aria-describedby={describedBy(id, { hint, error })}
+        data-submit={isImmediate}
+      >
         {options.map(([option, text]) => (
           <option key={option} value={option} selected={option === chosen}>
             {text}

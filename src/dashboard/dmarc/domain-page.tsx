@@ -227,7 +227,9 @@ const AdviceCallout = ({
       aside={aside}
       actions={actions}
     >
-      <p>{next.why}</p>
+      <p>
+        <HelpText text={next.why} />
+      </p>
     </Callout>
   );
 };

@@ -241,7 +241,7 @@ const Stopped = ({ stopped, isOwner }: Pick<PageProps, "isOwner"> & { readonly s
   <Panel title="Stopped mail" isFlush>
     {stopped.length === 0 ? (
       <Empty title="Nobody has stopped any mail">
-        <p>Every mail has a link that stops such mail to its recipient. Who uses it is listed here.</p>
+        <p>Every mail has a link that stops such mail to its recipient. Recipients who used it are listed here.</p>
       </Empty>
     ) : (
       <Table

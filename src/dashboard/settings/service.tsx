@@ -58,14 +58,14 @@ const ServicePage = (facts: ServiceFacts) => (
         <>
           <Backups {...facts} />
           <Sizes {...facts} />
-          <Kept {...facts} />
         </>
       }
     >
       <Egresses {...facts} />
       <Queues {...facts} />
-      <Problems {...facts} />
+      <Kept {...facts} />
     </Columns>
+    <Problems {...facts} />
   </>
 );
 
@@ -194,7 +194,7 @@ const Problems = ({ problems }: ServiceFacts) => (
     ) : (
       <Table
         caption="Warnings and errors of the log, the newest first"
-        columns={[{ title: "When" }, { title: "Level" }, { title: "Message" }]}
+        columns={[{ title: "When" }, { title: "Level" }, { title: "Message", isText: true }]}
         rows={problems.map(({ atMs, level, message, fields }, at) => ({
           key: String(at),
           cells: [

@@ -103,6 +103,24 @@ describe("notifications", () => {
   });
 });
 
+describe("maintenance windows", () => {
+  test.each([
+    ["until", "windows", { day: "2099-01-01", until: "06:00" }, "7 days at most"],
+    ["until", "windows", { day: "soon", until: "06:00" }, "A day and a time"],
+    ["time_zone", "windows/weekly", { days: "mon", from: "22:00", to: "06:00", time_zone: "Moon" }, "zone"],
+  ])(
+    "say beside %s what is wrong, in the form that is open and has the focus there",
+    async (field, path, form, message) => {
+      const visitor = await signIn(start({ settings: MAIL }));
+      const { status, html } = await visitor.post(`${NOTIFY}/${path}`, form);
+      expect(status).toBe(400);
+      const [open = ""] = /<details class="more" open.*?<\/details>/s.exec(html) ?? [];
+      expect(open).toContain(message);
+      expect([...open.matchAll(/<input[^>]* name="(\w+)"[^>]* autofocus/g)].map(([, name]) => name)).toEqual([field]);
+    },
+  );
+});
+
 describe("the suppression list", () => {
   test("takes many pasted entries with a note, finds and removes them, and leaves as CSV", async () => {
     const app = start();

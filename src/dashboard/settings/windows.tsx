@@ -1,10 +1,11 @@
 import { z } from "zod";
+import { DAY_MS } from "../../foundation/base/days.ts";
 import { AppError } from "../../foundation/base/errors.ts";
 import { isId } from "../../foundation/base/secrets.ts";
 import { msOfLocalTime, WEEKDAYS } from "../../notifications/windows/window-times.ts";
 import type { MaintenanceWindows, NewWindow } from "../../notifications/windows/windows.ts";
-import { Time } from "../components/figures.tsx";
-import { Button, CheckField, Field, GroupError, PostForm } from "../components/form.tsx";
+import { exactText, Time } from "../components/figures.tsx";
+import { Button, CheckField, Field, GroupError, MoreForm, PostForm } from "../components/form.tsx";
 import { Badge } from "../components/inline.tsx";
 import { Callout, Empty, Panel } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
@@ -105,52 +106,54 @@ interface PanelProps {
 
 /** The windows, and the forms to set one. */
 export const WindowPanels = ({ windows: { windows }, isOwner, isOperator }: PanelProps) => (
-  <>
-    <Panel title="Maintenance windows" isFlush>
-      {windows.length === 0 ? (
-        <Empty title="Mail and messages are sent at any time">
-          <p>In a maintenance window nothing is sent; what happened is in one message after it.</p>
-        </Empty>
-      ) : (
-        <Table
-          caption="Maintenance windows"
-          columns={[
-            { title: "When", isMain: true },
-            { title: "Now" },
-            { title: "Set by" },
-            { title: "Remove", isTitleHidden: true, align: "end" },
-          ]}
-          rows={windows.map(({ id, until, weekly, on_until, set_by }) => ({
-            key: id,
-            cells: [
-              weekly === null ? (
-                <>
-                  until <Time key="until" atMs={Date.parse(until ?? "")} style="full" />
-                </>
-              ) : (
-                `${weekly.days.map((day) => DAY_NAMES[day]).join(", ")} from ${weekly.from} to ${weekly.to}, ${weekly.time_zone}`
-              ),
-              on_until === null ? (
-                "off"
-              ) : (
-                <Badge key="on" kind="warn">
-                  On
-                </Badge>
-              ),
-              set_by === "operator" ? "the operator, for all accounts" : "this account",
-              (set_by === "operator" ? isOperator : isOwner) ? (
-                <RemoveForm key="remove" id={id} everyone={set_by === "operator"} isSingle={weekly === null} />
-              ) : (
-                ""
-              ),
-            ],
-          }))}
-        />
-      )}
-    </Panel>
-    {isOwner && <UntilForm isOperator={isOperator} />}
-    {isOwner && <WeeklyForm isOperator={isOperator} />}
-  </>
+  <Panel title="Maintenance windows" isFlush>
+    {windows.length === 0 ? (
+      <Empty title="Mail and messages are sent at any time">
+        <p>In a maintenance window nothing is sent; what happened is in one message after it.</p>
+      </Empty>
+    ) : (
+      <Table
+        caption="Maintenance windows"
+        columns={[
+          { title: "When", isMain: true },
+          { title: "Now" },
+          { title: "Set by" },
+          { title: "Remove", isTitleHidden: true, align: "end" },
+        ]}
+        rows={windows.map(({ id, until, weekly, on_until, set_by }) => ({
+          key: id,
+          cells: [
+            weekly === null ? (
+              <>
+                until <Time key="until" atMs={Date.parse(until ?? "")} style="full" />
+              </>
+            ) : (
+              `${weekly.days.map((day) => DAY_NAMES[day]).join(", ")} from ${weekly.from} to ${weekly.to}, ${weekly.time_zone}`
+            ),
+            on_until === null ? (
+              "off"
+            ) : (
+              <Badge key="on" kind="warn">
+                On
+              </Badge>
+            ),
+            set_by === "operator" ? "the operator, for all accounts" : "this account",
+            (set_by === "operator" ? isOperator : isOwner) ? (
+              <RemoveForm key="remove" id={id} everyone={set_by === "operator"} isSingle={weekly === null} />
+            ) : (
+              ""
+            ),
+          ],
+        }))}
+      />
+    )}
+    {isOwner && (
+      <div class="panel-body actions">
+        <UntilForm isOperator={isOperator} />
+        <WeeklyForm isOperator={isOperator} />
+      </div>
+    )}
+  </Panel>
 );
 
 const RemoveForm = (props: { readonly id: string; readonly everyone: boolean; readonly isSingle: boolean }) => (
@@ -165,37 +168,40 @@ const Everyone = ({ isOperator }: Pick<PanelProps, "isOperator">) =>
   isOperator && <CheckField name="everyone" label="For all accounts of this service" isChecked={false} />;
 
 const UntilForm = ({ isOperator }: Pick<PanelProps, "isOperator">) => {
-  const { timeZone } = usePage();
+  const { timeZone, nowMs } = usePage();
+  const dayAt = (atMs: number): string => exactText(atMs, timeZone).slice(0, 10);
   return (
-    <Panel title="Send nothing until">
-      <PostForm action={PATH} class="form">
-        <Field name="day" type="date" label="Day" isRequired />
-        <Field name="until" label="Time" value="06:00" isRequired hint={`In ${timeZone}; at most 7 days from now.`} />
-        <Everyone isOperator={isOperator} />
-        <Button icon="bell-off">Start now</Button>
-      </PostForm>
-    </Panel>
+    <MoreForm label="Send nothing until…" action={PATH}>
+      <div class="inline-form">
+        <Field name="day" type="date" label="Day" value={dayAt(nowMs + DAY_MS)} min={dayAt(nowMs)} isRequired />
+        <Field name="until" type="time" label="Time" value="06:00" isRequired />
+      </div>
+      <p class="hint">From now on, in {timeZone}, for at most 7 days.</p>
+      <Everyone isOperator={isOperator} />
+      <Button icon="bell-off">Start now</Button>
+    </MoreForm>
   );
 };
 
 const WeeklyForm = ({ isOperator }: Pick<PanelProps, "isOperator">) => {
   const { timeZone } = usePage();
   return (
-    <Panel title="Send nothing every week">
-      <PostForm action={`${PATH}/weekly`} class="form">
-        <fieldset>
-          <legend>Begins on</legend>
-          {WEEKDAYS.map((day) => (
-            <CheckField key={day} name="days" value={day} label={DAY_NAMES[day]} isChecked={false} />
-          ))}
-          <GroupError name="days" />
-        </fieldset>
-        <Field name="from" label="From" value="22:00" isRequired />
-        <Field name="to" label="To" value="06:00" isRequired hint="A time before the beginning is on the next day." />
+    <MoreForm label="Send nothing every week…" action={`${PATH}/weekly`}>
+      <fieldset class="days">
+        <legend>Begins on</legend>
+        {WEEKDAYS.map((day) => (
+          <CheckField key={day} name="days" value={day} label={DAY_NAMES[day]} isChecked={false} />
+        ))}
+        <GroupError name="days" />
+      </fieldset>
+      <div class="inline-form">
+        <Field name="from" type="time" label="From" value="22:00" isRequired />
+        <Field name="to" type="time" label="To" value="06:00" isRequired />
         <Field name="time_zone" label="Time zone" value={timeZone} isRequired />
-        <Everyone isOperator={isOperator} />
-        <Button>Add</Button>
-      </PostForm>
-    </Panel>
+      </div>
+      <p class="hint">A time before the beginning is on the next day.</p>
+      <Everyone isOperator={isOperator} />
+      <Button>Add</Button>
+    </MoreForm>
   );
 };

@@ -57,12 +57,15 @@ const findOne = (users: Users, viewer: Viewer, id: string): UserOfAccount => {
   return found;
 };
 
+/** Links to a host that only the request has named are not mailed. */
+const mailsLinks = ({ mail, baseUrl }: UserPagesParts): boolean => mail !== null && baseUrl !== null;
+
 /** The users of an account, for its owners. */
 export const createUserPages = (parts: UserPagesParts): readonly PageRoute[] => {
   const { users } = parts;
   const again = againWith(users);
   return [
-    page({ path: PATH }, ({ viewer }) => usersView(viewer, users.list(viewer.account.id))),
+    page({ path: PATH }, ({ viewer }) => usersView(viewer, users.list(viewer.account.id), mailsLinks(parts))),
     page({ path: `${PATH}/:id`, params: USER_PATH }, ({ viewer, params }) =>
       userView(viewer, findOne(users, viewer, params.id)),
     ),
@@ -91,13 +94,14 @@ export const createUserPages = (parts: UserPagesParts): readonly PageRoute[] => 
 };
 
 /** Invitations and resets: both show a one-time link. */
-const createLinkActions = ({ users, baseUrl, urlOf, mail }: UserPagesParts): readonly PageRoute[] => {
-  /** Links to a host that only this request has named are not mailed. */
+const createLinkActions = (parts: UserPagesParts): readonly PageRoute[] => {
+  const { users, urlOf, mail } = parts;
+  const sendsMail = mailsLinks(parts);
   const showLink = async (request: Request, viewer: Viewer, invited: InvitedUser): Promise<View> => {
     const { user, token, expiresAtMs } = invited;
     const url = setupUrl(urlOf(request), token);
     const isMailed =
-      mail === null || baseUrl === null
+      mail === null || !sendsMail
         ? null
         : await mail({ email: user.email, account: viewer.account.name, path: setupUrl("", token), expiresAtMs });
     return linkView(invited, { url, isMailed });
@@ -110,7 +114,7 @@ const createLinkActions = ({ users, baseUrl, urlOf, mail }: UserPagesParts): rea
         if (!invited.ok) throw userRefusal(invited.error);
         return showLink(request, viewer, invited.value);
       },
-      { rerender: ({ viewer }) => usersView(viewer, users.list(viewer.account.id)) },
+      { rerender: ({ viewer }) => usersView(viewer, users.list(viewer.account.id), sendsMail) },
     ),
     formAction(
       { path: `${PATH}/:id/reset`, params: USER_PATH },
@@ -136,13 +140,13 @@ const ROLES_HINT =
   "Members verify, upload lists and reports, read results and reports, and act on alerts. Owners also manage domains, blocklist targets, webhooks, keys, users and settings. Viewers only read the DMARC pages of the domains with one tag.";
 
 /** The users of the viewer's account. */
-const usersView = (viewer: Viewer, users: readonly UserOfAccount[]): View => ({
+const usersView = (viewer: Viewer, users: readonly UserOfAccount[], isMailed: boolean): View => ({
   title: "Users",
   section: "settings",
   body: (
     <>
       <PageHead title="Users" meta={`of the account ${viewer.account.name}`} />
-      <Columns side={<InvitePanel />}>
+      <Columns side={<InvitePanel isMailed={isMailed} isOperator={viewer.user.isOperator} />}>
         <Panel title="Who can sign in" isFlush>
           <ul class="items people">
             {users.map((one) => (
@@ -199,7 +203,13 @@ const State = ({ user, linkExpiresAtMs }: UserOfAccount) => {
 const LastSignIn = ({ user: { lastSignInAtMs } }: { readonly user: User }) =>
   lastSignInAtMs === null ? <span class="soft">never</span> : <Time atMs={lastSignInAtMs} />;
 
-const InvitePanel = () => (
+interface InviteProps {
+  /** Whether the service mails the links of invitations. */
+  readonly isMailed: boolean;
+  readonly isOperator: boolean;
+}
+
+const InvitePanel = ({ isMailed, isOperator }: InviteProps) => (
   <Panel title="Invite a user">
     <PostForm action={PATH} class="form">
       <Field name="email" label="Email address" type="email" autocomplete="off" isRequired />
@@ -208,6 +218,10 @@ const InvitePanel = () => (
       <Button kind="main" icon="plus">
         Create an invitation
       </Button>
+      <p class="hint">
+        {isMailed ? "The user gets a one-time link by mail." : "You get a one-time link to pass on."}
+        {!isMailed && isOperator && " To mail it, set up alert mail and POSTWARDEN_BASE_URL."}
+      </p>
     </PostForm>
   </Panel>
 );

@@ -156,7 +156,7 @@ const DeliveryRows = ({ rows, hasUrl }: { readonly rows: readonly Delivery[]; re
       { title: "Event" },
       { title: "State" },
       { title: "Time" },
-      ...(hasUrl ? [{ title: "URL" }] : []),
+      ...(hasUrl ? [{ title: "URL", isText: true }] : []),
       { title: "Attempts", align: "end" },
       { title: "Last response", isText: true },
     ]}

@@ -18,7 +18,7 @@ import { CopyBlock } from "../components/copy.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { Callout, PageHead, Panel } from "../components/panel.tsx";
 import { rowsParameter } from "../components/pager.tsx";
-import { Time } from "../components/figures.tsx";
+import { durationText, Time } from "../components/figures.tsx";
 
 export interface WebhookPageUseCases {
   readonly webhooks: Webhooks;
@@ -141,9 +141,10 @@ const urlActions = (useCases: WebhookPageUseCases) => {
         const { delivered, httpStatus, problem, elapsedMs } = await webhooks.test(owner, to.data, form.type);
         const isKnown = webhooks.endpoints.find(owner, to.data) !== null;
         const back = isKnown ? deliveriesPath(to.data) : "/webhooks";
-        const seconds = (elapsedMs / 1_000).toFixed(1);
         if (!delivered) return redirectTo(viewer, back, { bad: `Not delivered: ${problem ?? "no reason is known"}` });
-        return redirectTo(viewer, back, { ok: `Delivered: the receiver responded ${httpStatus} after ${seconds} s.` });
+        return redirectTo(viewer, back, {
+          ok: `Delivered: the receiver responded ${httpStatus} after ${durationText(elapsedMs)}.`,
+        });
       },
       { rerender },
     ),

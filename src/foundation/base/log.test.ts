@@ -74,9 +74,9 @@ test("warnings and errors are kept, the newest first, with their fields and with
   const { problems, log } = start();
   log.info("fine");
   log.warn('say "no"', { host: "mx.example", url: "https://u:hunter2@x.example" });
-  log.error("alone");
+  log.error("alone", { error: new Error("disk full") });
   expect(problems.list()).toEqual([
-    { atMs: Date.UTC(2026, 0, 1), level: "error", message: "alone", fields: [] },
+    { atMs: Date.UTC(2026, 0, 1), level: "error", message: "alone", fields: [["error", "disk full"]] },
     {
       ...{ atMs: Date.UTC(2026, 0, 1), level: "warn", message: 'say "no"' },
       fields: [

@@ -73,8 +73,15 @@ const FIELDS_MAX = 20;
 const VALUE_CHARACTERS_MAX = 500;
 const LEVEL = /^\{"at":"([^"]+)","level":"(warn|error)","message":("(?:[^"\\]|\\.)*"),?(.*)$/s;
 
+/** An error as its message: its stack is in the log. */
+const textOf = (value: unknown): string => {
+  if (typeof value === "string") return value;
+  const isError = typeof value === "object" && value !== null && "stack" in value && "message" in value;
+  return isError && typeof value.message === "string" ? value.message : JSON.stringify(value);
+};
+
 const cutValue = (value: unknown): string => {
-  const text = typeof value === "string" ? value : JSON.stringify(value);
+  const text = textOf(value);
   return text.length > VALUE_CHARACTERS_MAX ? `${text.slice(0, VALUE_CHARACTERS_MAX)}…` : text;
 };
 
