@@ -130,3 +130,18 @@ test("a deleted account takes its users along", async () => {
   expect((await run(["accounts", "delete", "acme", "--yes"])).status).toBe(0);
   expect(await listed()).toMatchObject([{ email: "cy@example.com" }]);
 });
+
+test("a viewer has a tag, which no other role has", async () => {
+  await run(["accounts", "create", "agency"]);
+  const add = (...more: string[]) => run(["users", "add", "vi@example.com", "--account", "agency", ...more]);
+  expect(await add("--role", "member", "--tag", "client-a")).toMatchObject({
+    status: 2,
+    err: expect.stringContaining("--tag is for viewers. Add --role viewer."),
+  });
+  expect((await add("--role", "viewer")).status).toBe(1);
+  expect((await add("--role", "viewer", "--tag", "Client-A")).status).toBe(0);
+  expect(await listed()).toContainEqual(
+    expect.objectContaining({ email: "vi@example.com", role: "viewer", tag: "client-a" }),
+  );
+  expect((await run(["users", "list"], { stdoutKind: "pipe" })).out).toContain("viewer of client-a");
+});

@@ -14,12 +14,16 @@ const viewOf = ({ store }: DatabaseContext, user: User) => ({
   email: user.email,
   account: store.findAccount(user.accountId)?.name ?? null,
   role: user.role,
+  tag: user.tag,
   operator: user.isOperator,
   second_factor: user.hasSecondFactor,
   has_password: user.hasPassword,
   created_at: isoTime(user.createdAtMs),
   last_sign_in_at: user.lastSignInAtMs === null ? null : isoTime(user.lastSignInAtMs),
 });
+
+const roleText = ({ role, tag, operator }: Pick<ReturnType<typeof viewOf>, "role" | "tag" | "operator">): string =>
+  operator ? `${role}, operator` : tag === null ? role : `${role} of ${tag}`;
 
 const stateOf = ({ user, linkExpiresAtMs }: UserOfAccount): string => {
   if (user.hasPassword) return user.hasSecondFactor ? "active, two factors" : "active";
@@ -77,8 +81,8 @@ const USERS = group(
         const accountId = account === undefined ? undefined : accountIdOf(db, account);
         const listed = snapshot(() => context.users.list(accountId));
         const users = listed.map((one) => ({ ...viewOf(context, one.user), state: stateOf(one) }));
-        const rows = users.map(({ email, account: name, role, operator, state, created_at, last_sign_in_at }) => [
-          ...[email, name ?? "", operator ? `${role}, operator` : role, state, tableTime(created_at)],
+        const rows = users.map(({ email, account: name, role, tag, operator, state, created_at, last_sign_in_at }) => [
+          ...[email, name ?? "", roleText({ role, tag, operator }), state, tableTime(created_at)],
           tableTime(last_sign_in_at, "never"),
         ]);
         print({ users }, () => table(["EMAIL", "ACCOUNT", "ROLE", "STATE", "CREATED", "LAST SIGN-IN"], rows));
@@ -105,6 +109,8 @@ const USERS = group(
         const { users, db, io, print } = context;
         const accountId = accountIdOf(db, account);
         const role = given ?? (users.list(accountId).length === 0 ? "owner" : "member");
+        if (tag !== undefined && role !== "viewer")
+          throw new UsageError("--tag is for viewers. Add --role viewer.", "viewer_invalid");
         const requested = {
           email,
           accountId,

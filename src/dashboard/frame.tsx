@@ -323,7 +323,8 @@ const Who = ({
 
 /** The same section with live or test data; an object exists in one of them only. */
 const ModeSwitch = ({ viewer, section }: { readonly viewer: Viewer; readonly section: Section | null }) => {
-  const [, , path = "/"] = SECTIONS.find(([name]) => name === section) ?? [];
+  const { mayOpen } = usePage();
+  const [, , path = "/"] = SECTIONS.find(([name, , page]) => name === section && mayOpen(page)) ?? [];
   return (
     <ul class="switch" aria-label="Data">
       <li>

@@ -5,8 +5,8 @@ import { ROLES } from "./roles.ts";
 
 const newTest = createDmarcPageTests();
 
-/** What only the other client's domain has. */
-const SECRETS = ["rival-shop.org", "label-of-rival", "client-b", "rival-crm.net", "198.51.100.77"];
+/** What only the other client's domain has, and a tag that is not the viewer's. */
+const SECRETS = ["pays-late", "rival-shop.org", "label-of-rival", "client-b", "rival-crm.net", "198.51.100.77"];
 
 /** Two clients with a domain each, and a viewer of the first one. */
 const start = async () => {
@@ -14,7 +14,7 @@ const start = async () => {
   const [own, other] = [await made.enrol("own-shop.org"), await made.enrol("rival-shop.org")];
   const { app, key } = made;
   const patch = (id: string, body: object) => app.request("PATCH", `/v1/dmarc/domains/${id}`, { key, body });
-  await patch(own, { tags: ["client-a"] });
+  await patch(own, { tags: ["client-a", "pays-late"] });
   await patch(other, { tags: ["client-b", "client-a-b"], label: "label-of-rival" });
   for (const domain of ["own-shop.org", "rival-shop.org"])
     await made.report(1, {
@@ -66,7 +66,26 @@ describe("a viewer of one tag", () => {
     expect(list.text).toContain("1 domain");
     expect(list.text).not.toContain("Enroll a domain");
     expect((await viewer.get("/")).location).toBe("/dmarc");
-    expect((await viewer.get("/dmarc?tag=client-b")).text).toContain("No domain matches");
+    for (const tag of ["client-b", "pays-late"])
+      expect((await viewer.get(`/dmarc?tag=${tag}`)).text).toContain("No domain matches");
+  });
+
+  test("follows no link that is refused, and sees no form but its own", async () => {
+    const { viewer, own } = await start();
+    const [{ pages = [], forms = {} } = {}] = ROLES.filter(({ role }) => role === "viewer");
+    const refused = new Set<string>();
+    for (const path of pages.filter((one) => !one.endsWith(".csv"))) {
+      const { html } = await viewer.get(fill(path, own));
+      for (const [, action = ""] of html.matchAll(/<form method="post" action="([^"?]+)/g))
+        if (
+          action !== "/theme" &&
+          !Object.keys(forms).some((form) => form.split("/:")[0] === action.replace(/\/[0-9a-f-]{36}\/end$/, ""))
+        )
+          refused.add(`${path}: form ${action}`);
+      for (const [, href = ""] of html.matchAll(/<a href="(\/(?!docs|assets)[^"#]*)"/g))
+        if ((await viewer.get(href.replaceAll("&amp;", "&"))).status >= 400) refused.add(`${path}: ${href}`);
+    }
+    expect([...refused]).toEqual([]);
   });
 
   test("cannot use the API: a session is not a key", async () => {

@@ -45,17 +45,21 @@ export const HelpText = ({ text }: { readonly text: string }) => {
   });
 };
 
-/** A link to a file: the browser stores it instead of opening it. */
+/** A link to a file, which the browser stores instead of opening it; nothing for a role that may not have the file. */
 export const DownloadLink = ({
   href,
   children,
   kind = "plain",
-}: Pick<ButtonLinkProps, "href" | "children" | "kind">) => (
-  <a href={usePage().href(href)} class={kind === "main" ? "button main" : "button"} download>
-    <Icon name="download" />
-    {children}
-  </a>
-);
+}: Pick<ButtonLinkProps, "href" | "children" | "kind">) => {
+  const page = usePage();
+  if (!page.mayOpen(href)) return null;
+  return (
+    <a href={page.href(href)} class={kind === "main" ? "button main" : "button"} download>
+      <Icon name="download" />
+      {children}
+    </a>
+  );
+};
 
 export interface ButtonLinkProps extends LinkProps {
   /** `main` for the one thing that the page is for. */

@@ -5,33 +5,37 @@ import { middleCut, Mono } from "../components/copy.tsx";
 import { Icon } from "../components/icon.tsx";
 import { DownloadLink, Link, Badge } from "../components/inline.tsx";
 import { Table, type TableRow } from "../components/table.tsx";
+import { usePage } from "../visit.ts";
 import { Time, bytesText } from "../components/figures.tsx";
 import { findingText, isAcceptable, isRetriable, outcomeWords, viaWord } from "./report-words.ts";
 
 const ACCEPTED = ".xml,.gz,.zip,.eml,.json,.msg,.tgz,application/gzip,application/zip,application/xml,message/rfc822";
 
+const UPLOAD_PATH = "/dmarc/intake";
+
 /** Files with reports, dropped or chosen: they are read at once, and the next page says what became of each. */
-export const ReportUpload = () => (
-  <Panel title="Import reports">
-    <UploadForm action="/dmarc/intake" class="upload">
-      <div class="drop" data-drop="submit">
-        <Icon name="upload" />
-        <p>
-          <label for="report-files">
-            <b>Drop reports here</b>, or choose files
-          </label>
-        </p>
-        <input id="report-files" type="file" name="file" multiple accept={ACCEPTED} required />
-        <p class="soft small" data-files />
-        <Button kind="main">Import</Button>
-        <p class="soft small">
-          Aggregate and TLS reports: mails (.eml), XML, JSON, gzip and zip, several at once, up to 64 MiB. The format is
-          detected from the content. Reports that are stored already are recognized.
-        </p>
-      </div>
-    </UploadForm>
-  </Panel>
-);
+export const ReportUpload = () =>
+  !usePage().may(UPLOAD_PATH) ? null : (
+    <Panel title="Import reports">
+      <UploadForm action={UPLOAD_PATH} class="upload">
+        <div class="drop" data-drop="submit">
+          <Icon name="upload" />
+          <p>
+            <label for="report-files">
+              <b>Drop reports here</b>, or choose files
+            </label>
+          </p>
+          <input id="report-files" type="file" name="file" multiple accept={ACCEPTED} required />
+          <p class="soft small" data-files />
+          <Button kind="main">Import</Button>
+          <p class="soft small">
+            Aggregate and TLS reports: mails (.eml), XML, JSON, gzip and zip, several at once, up to 64 MiB. The format
+            is detected from the content. Reports that are stored already are recognized.
+          </p>
+        </div>
+      </UploadForm>
+    </Panel>
+  );
 
 interface TableProps {
   readonly ingestions: readonly IngestionView[];

@@ -92,6 +92,8 @@ export class DmarcOverview {
 
   list(owner: DomainOwner, query: DomainListQuery): DomainList {
     const { overviews } = this.stores;
+    const { onlyTag = null } = owner;
+    if (onlyTag !== null && query.tag !== null && query.tag !== onlyTag) return { domains: [], hasMore: false };
     return this.runtime.db.snapshot(() => {
       const alerted = query.order === "worst" ? this.#openAlerts(owner, null).map(({ number }) => number) : [];
       const found = overviews.list(owner, { ...query, ...this.#silence(), alerted, limit: query.limit + 1 });
@@ -100,7 +102,8 @@ export class DmarcOverview {
       const open = Map.groupBy(this.#openAlerts(owner, numbers), ({ number }) => number);
       return {
         domains: rows.map((row) => ({
-          row,
+          // Other tags may name other clients.
+          row: onlyTag === null ? row : { ...row, tags: [onlyTag] },
           status: this.statusOf(row),
           overview: overviews.read(row.number),
           attention: (open.get(row.number) ?? []).map(alertAttention).toSorted(byUrgencyAndAge),

@@ -85,8 +85,11 @@ export class AlertJob {
   }
 }
 
+/** Of rules without a rank. */
+const RANK_LAST = 9;
+
 /** The rules about reports, in the order in which their alerts are raised. */
-const REVIEWS = ALERT_RULES.toSorted((a, b) => Number(b.isReviewedFirst ?? 0) - Number(a.isReviewedFirst ?? 0)).flatMap(
+const REVIEWS = ALERT_RULES.toSorted((a, b) => (a.reviewRank ?? RANK_LAST) - (b.reviewRank ?? RANK_LAST)).flatMap(
   ({ review }) => review ?? [],
 );
 

@@ -35,8 +35,8 @@ export interface AlertRule<Schema extends z.ZodObject = z.ZodObject> extends Rul
   readonly example: z.output<Schema>;
   /** Looks for alerts about a domain for which reports arrived. */
   readonly review?: (facts: ReviewFacts) => RuleResult | Promise<RuleResult>;
-  /** Rules after it do not count the reporters that it finds. */
-  readonly isReviewedFirst?: boolean;
+  /** Of rules on whose alerts others depend: they are reviewed before those without one, the lowest number first. */
+  readonly reviewRank?: number;
   /** The section of an alert in mail. */
   mail(data: z.output<Schema>, domain: LinkedDomain): Blocks;
   /** Of rules whose alerts stay open until something ends them. */

@@ -147,7 +147,8 @@ export const EXCESSIVE_REPORTER = alertRule({
     last_day: "2026-01-01",
   },
   review: findExcessiveReporters,
-  isReviewedFirst: true,
+  // Rules after it do not count the reporters that it finds.
+  reviewRank: 1,
   mail: (data, domain) => {
     const { counted, why, todo } = excessiveAdvice(data);
     return [

@@ -26,12 +26,12 @@ import { findOwnNewcomers, isAlignedSource } from "./own-newcomers.ts";
 import {
   ALERT_DAYS,
   judgeNewcomer,
-  groupFindings,
   NO_ALERTS,
   type ReviewFacts,
   type RuleResult,
   subjectOfMany,
 } from "./review-facts.ts";
+import { groupNewSources } from "./volume-days.ts";
 
 /** A sender of aligned mail is alerted from this many messages. */
 const ALIGNED_MESSAGES_MIN = 5;
@@ -133,7 +133,7 @@ const findNewSources = async (facts: ReviewFacts): Promise<RuleResult> => {
   }
   const { isTold, updates } = findTold(found, facts);
   const byMessages = found.filter((one) => !isTold(one)).toSorted((a, b) => b.source.messages - a.source.messages);
-  return { alerts: groupFindings(byMessages).map(newSourcesAlert), updates, reviewedSources, isPending };
+  return { alerts: groupNewSources(byMessages, facts).map(newSourcesAlert), updates, reviewedSources, isPending };
 };
 
 /** Whether nothing ties a source to the domain: a service that sends for customers may be its own supplier. */
@@ -207,7 +207,9 @@ const awaitsName = (member: KeyedSource, { domain, today }: ReviewFacts) =>
   domain.mode === "live" && member.isNamePending && isAlignedSource(member) && member.firstDay >= today - ALERT_DAYS;
 
 const data = z.object({
-  count: integerField("Number of new sources; more than ten come as one event."),
+  count: integerField(
+    "Number of new sources; more than ten come as one event, and so do those of an incident of new addresses (`dmarc.volume_spike`).",
+  ),
   sources: z.array(eventSourceSchema).describe("The ten with the most messages."),
   other_domains: z
     .array(z.string())

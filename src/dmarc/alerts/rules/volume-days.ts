@@ -1,5 +1,10 @@
 import { sumBy } from "../../../foundation/base/sums.ts";
-import { ALERT_DAYS } from "./review-facts.ts";
+import { z } from "zod";
+import { parseDay } from "../../../foundation/http/day-range.ts";
+import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
+import { readAlertBody } from "./alert-rule.ts";
+import type { Source } from "../../insight/sources/source-response.ts";
+import { ALERT_DAYS, groupFindings, type ReviewFacts } from "./review-facts.ts";
 
 /** The aligned mail of a sender by day, in any order; days without mail may be absent. Days are whole days since 1970 (UTC). */
 export interface VolumeDay {
@@ -122,4 +127,31 @@ const followUp = (days: readonly VolumeDay[], last: AlertedVolume, measure: Volu
   ).length;
   if (calm >= CALM_DAYS) return { state: "ended", ...span };
   return span.messages > last.messages || span.day > last.day ? { state: "grew", ...span } : null;
+};
+
+/** The subject of incidents of new addresses. No source has this key. */
+export const NEW_ADDRESSES = "new_addresses";
+/** Alerts read to find an incident of new addresses. */
+const ALERTS_MAX = 50;
+const startSchema = z.object({ state: z.literal("started"), started_day: z.string() });
+
+/** The first day of the present incident of new addresses of a domain; null without one. */
+const newAddressesSince = (alerts: Pick<DmarcAlertStore, "listByRule">, domain: number): number | null => {
+  const last = alerts.listByRule(domain, "volume_spike", ALERTS_MAX).find(({ subject }) => subject === NEW_ADDRESSES);
+  const read = last === undefined ? undefined : startSchema.safeParse(readAlertBody(last.body).data).data;
+  return read === undefined ? null : parseDay(read.started_day);
+};
+
+/** Up to ten new sources get an alert each. Those of one incident of new addresses, such as a DKIM replay, get one together. */
+export const groupNewSources = <T extends { readonly source: Pick<Source, "aligned" | "service_id" | "first_day"> }>(
+  found: readonly T[],
+  { alerts, domain }: Pick<ReviewFacts, "alerts" | "domain">,
+): readonly (readonly T[])[] => {
+  const startedDay = found.length < 2 ? null : newAddressesSince(alerts, domain.number);
+  if (startedDay === null) return groupFindings(found);
+  const isOfIncident = ({ source: { aligned, service_id, first_day } }: T) =>
+    aligned > 0 && service_id === null && (parseDay(first_day) ?? 0) >= startedDay;
+  const together = found.filter(isOfIncident);
+  const others = groupFindings(found.filter((one) => !isOfIncident(one)));
+  return together.length === 0 ? others : [together, ...others];
 };

@@ -127,6 +127,21 @@ describe("mail that passes from many new addresses", () => {
     expectDocumented(harness);
   });
 
+  test("has one alert about its new sources, while others have their own", async () => {
+    const made = await settled();
+    const { harness, number } = made;
+    replay(made, 80, (n) => `vm${n}.rent${n % 9}.example`);
+    const unaligned = { messages: 800, aligned: 0 };
+    harness.reverse("203.0.113.7", "mail.contractor.example");
+    harness.report(number, harness.today, "203.0.113.7 contractor.example/k contractor.example -", unaligned);
+    await pass(made, 0, 90);
+    const sources = harness.raised().filter((one) => one.startsWith("new_source"));
+    expect(sources.map((one) => one.replace(/many:.*/, "many"))).toEqual([
+      "new_source many",
+      "new_source org:contractor.example",
+    ]);
+  });
+
   test("is alerted when the reports come a day later", async () => {
     const made = await settled();
     await pass(made, 0, 90);

@@ -16,6 +16,7 @@ import { ALERT_DAYS, NO_ALERTS, type ReviewFacts, type RuleResult } from "./revi
 import {
   INCIDENT_DAYS_MAX,
   judgeVolume,
+  NEW_ADDRESSES,
   REPORTED_DAYS_MIN,
   USUAL_DAYS,
   type VolumeChange,
@@ -40,8 +41,6 @@ const ALERTS_MAX = 200;
 const SIGNATURES_MAX = 5;
 /** Addresses that are new have no first mail of their own to wait for: the reported days decide. */
 const EVER = 0;
-/** The subject of incidents of new addresses. No source has this key. */
-const NEW_ADDRESSES = "new_addresses";
 
 /** Far more aligned mail than usual: of a source, or from new addresses. */
 const findVolumeSpikes = async (facts: ReviewFacts): Promise<RuleResult> => {
@@ -301,6 +300,8 @@ export const VOLUME_SPIKE = alertRule({
     signatures: [],
   },
   review: findVolumeSpikes,
+  // New sources of such an incident are alerted together.
+  reviewRank: 2,
   mail: (data, domain) => [
     texts(factsOf(data)),
     ...(data.state === "ended" ? [] : [action(adviceOf(data))]),
