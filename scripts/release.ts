@@ -1,10 +1,12 @@
 /**
- * `npm run tool -- release`: executables for Linux on x64 and arm64, Debian packages, an SBOM and SHA256SUMS in dist/release. The
+ * `npm run tool -- release`: executables for Linux on x64 and arm64, Debian packages, clients for
+ * TypeScript and Python, an SBOM and SHA256SUMS in dist/release. The
  * same commit makes the same files.
  */
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { VERSION } from "../src/service/version.ts";
+import { buildClients } from "./release/clients/packages.ts";
 import { buildDebianPackage } from "./release/debian-package.ts";
 import { ARCHITECTURES, type Architecture, elfMachineOf } from "./release/elf.ts";
 import { releaseBillOfMaterials } from "./release/sbom.ts";
@@ -49,6 +51,7 @@ for (const architecture of ARCHITECTURES) {
   });
   console.log(`${basename(binary)}, ${basename(deb)}`);
 }
+console.log((await buildClients(FOLDER, VERSION)).join(", "));
 const lockText = await Bun.file(join(ROOT, "package-lock.json")).text();
 const npmText = run("npm", "sbom", "--sbom-format", "cyclonedx", "--loglevel=error");
 await Bun.write(join(FOLDER, `postwarden-${VERSION}.cdx.json`), releaseBillOfMaterials(npmText, { lockText, time }));
