@@ -105,7 +105,7 @@ describe("notifications", () => {
 
 describe("maintenance windows", () => {
   test.each([
-    ["until", "windows", { day: "2099-01-01", until: "06:00" }, "7 days at most"],
+    ["day", "windows", { day: "2099-01-01", until: "06:00" }, "7 days at most"],
     ["until", "windows", { day: "soon", until: "06:00" }, "A day and a time"],
     ["time_zone", "windows/weekly", { days: "mon", from: "22:00", to: "06:00", time_zone: "Moon" }, "zone"],
   ])(

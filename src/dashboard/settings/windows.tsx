@@ -2,7 +2,7 @@ import { z } from "zod";
 import { DAY_MS } from "../../foundation/base/days.ts";
 import { AppError } from "../../foundation/base/errors.ts";
 import { isId } from "../../foundation/base/secrets.ts";
-import { msOfLocalTime, WEEKDAYS } from "../../notifications/windows/window-times.ts";
+import { msOfLocalTime, QUIET_MS_MAX, WEEKDAYS } from "../../notifications/windows/window-times.ts";
 import type { MaintenanceWindows, NewWindow } from "../../notifications/windows/windows.ts";
 import { exactText, Time } from "../components/figures.tsx";
 import { Button, CheckField, Field, GroupError, MoreForm, PostForm } from "../components/form.tsx";
@@ -51,7 +51,7 @@ export const createWindowActions = (windows: MaintenanceWindows, view: (viewer: 
           });
         const until = new Date(untilMs).toISOString();
         done.after = { mode: viewer.mode, everyone, until };
-        return add(viewer, everyone, { until });
+        return add(viewer, everyone, { until }).catch(throwBesideFields);
       },
       { rerender },
     ),
@@ -75,10 +75,13 @@ export const createWindowActions = (windows: MaintenanceWindows, view: (viewer: 
   ];
 };
 
-/** Shows a problem of `weekly.days`, as the API names it, beside the field `days`. */
+/** Shows a problem of `weekly.days`, as the API names it, beside the field `days`, and one of the moment `until` beside its day. */
 const throwBesideFields = (error: unknown): never => {
   if (!(error instanceof AppError)) throw error;
-  const issues = error.details.issues?.map(({ path, message }) => ({ path: path.replace(/^weekly\./, ""), message }));
+  const issues = error.details.issues?.map(({ path, message }) => ({
+    path: path === "until" ? "day" : path.replace(/^weekly\./, ""),
+    message,
+  }));
   throw new AppError(error.code, { ...error.details, ...(issues === undefined ? {} : { issues }) });
 };
 
@@ -173,7 +176,15 @@ const UntilForm = ({ isOperator }: Pick<PanelProps, "isOperator">) => {
   return (
     <MoreForm label="Send nothing until…" action={PATH}>
       <div class="inline-form">
-        <Field name="day" type="date" label="Day" value={dayAt(nowMs + DAY_MS)} min={dayAt(nowMs)} isRequired />
+        <Field
+          name="day"
+          type="date"
+          label="Day"
+          value={dayAt(nowMs + DAY_MS)}
+          min={dayAt(nowMs)}
+          max={dayAt(nowMs + QUIET_MS_MAX)}
+          isRequired
+        />
         <Field name="until" type="time" label="Time" value="06:00" isRequired />
       </div>
       <p class="hint">From now on, in {timeZone}, for at most 7 days.</p>
