@@ -27,6 +27,7 @@ import type { Stage } from "./bench/stage.ts";
 import { measureStart } from "./bench/start.ts";
 import { measureTests } from "./bench/tests.ts";
 import { measureWebhooks } from "./bench/webhooks.ts";
+import { measureYear } from "./bench/year.ts";
 import { createSupervisor } from "./lab/processes.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
@@ -52,6 +53,7 @@ const GROUPS: Readonly<Record<string, (stage: Stage) => Promise<Mark[]>>> = {
   history: measureHistory,
   gaps: measureGaps,
   growth: measureGrowth,
+  year: measureYear,
   dashboard: measureDashboard,
   tests: measureTests,
 };

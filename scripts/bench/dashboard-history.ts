@@ -73,7 +73,7 @@ export const fillAccount = (db: Db, count: number = SIZES.verifications) => {
 };
 
 /** Targets that are not due; one of fifty is listed. */
-const fillTargets = (db: Db, accountId: string, nowMs: number): void => {
+export const fillTargets = (db: Db, accountId: string, nowMs: number): void => {
   const store = new BlocklistStore(db);
   const insertListing = db.sqlite.prepare(
     `INSERT INTO blocklist_listings (target_id, listing, severity, meaning, since_ms, seen_at_ms) VALUES (?, 'spamcop', 'high', 'Listed.', ?, ?)`,

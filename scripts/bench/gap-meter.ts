@@ -12,8 +12,13 @@ export interface Watched {
   read(): Promise<LoopGap>;
 }
 
-/** Starts a program of ours from its source, with the watch loaded into it. `said`: what it says by itself. */
-export const spawnWatched = (stage: Stage, program: readonly string[], env: Record<string, string>) => {
+/** Starts a program of ours from its source, with the watch loaded into it. `said`: what it says by itself. `enter` limits it. */
+export const spawnWatched = (
+  stage: Stage,
+  program: readonly string[],
+  env: Record<string, string>,
+  enter: (argv: readonly string[]) => readonly string[] = (argv) => argv,
+) => {
   const waiting: Array<(gap: LoopGap) => void> = [];
   const [ready, said] = [Promise.withResolvers<void>(), Promise.withResolvers<unknown>()];
   const take = (message: unknown): void => {
@@ -21,7 +26,7 @@ export const spawnWatched = (stage: Stage, program: readonly string[], env: Reco
     else if (message === "ready") ready.resolve();
     else said.resolve(message);
   };
-  const child = Bun.spawn([process.execPath, "--no-env-file", "--preload", WATCH, ...program], {
+  const child = Bun.spawn([...enter([process.execPath, "--no-env-file", "--preload", WATCH, ...program])], {
     ...{ cwd: ROOT, env, stdio: ["ignore", "ignore", "inherit"] },
     ipc: take,
   });
@@ -38,7 +43,10 @@ export const spawnWatched = (stage: Stage, program: readonly string[], env: Reco
 export class GapMeter {
   readonly marks: Mark[] = [];
 
-  constructor(private readonly bare: Watched) {}
+  constructor(
+    private readonly bare: Watched,
+    private readonly group: string = GROUP,
+  ) {}
 
   /** The longest gap of a process while `work` goes on. */
   async during<T>(what: string, watched: Watched, work: () => Promise<T>): Promise<T> {
@@ -51,7 +59,7 @@ export class GapMeter {
       `above it ${gap.over} times in ${seconds.toFixed(1)} s, at ${(gap.atMs / 1_000).toFixed(2)} s; ` +
       `with waits for processor and disk ${gap.gapMs.toFixed(0)} ms, a bare process beside it ${bare.gapMs.toFixed(0)} ms`;
     const limit = { most: GAP_MS_MAX };
-    this.marks.push({ group: GROUP, what: `longest gap, ${what}`, value: gap.heldMs, unit: "ms", limit, note });
+    this.marks.push({ group: this.group, what: `longest gap, ${what}`, value: gap.heldMs, unit: "ms", limit, note });
     return value;
   }
 }

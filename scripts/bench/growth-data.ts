@@ -20,6 +20,7 @@ export interface Owner {
   readonly keyId: string;
   readonly accountId: string;
   readonly timeOf: (check: number) => number;
+  readonly everyMs: number;
   readonly newestDay: string;
   readonly oldestEmail: string;
   oldest: number;
@@ -27,8 +28,14 @@ export interface Owner {
 
 const emailOf = (check: number): string => `u${check}@any${check % 997}.com`;
 
+/** How far back the first check lies, and how much lies between two. */
+interface Span {
+  readonly days: number;
+  readonly everyMs: number;
+}
+
 /** Makes the account, its keys and a session of its owner. */
-export const createOwner = (dataDir: string): Owner => {
+export const createOwner = (dataDir: string, { days, everyMs }: Span = { days: 90, everyMs: EVERY_MS }): Owner => {
   const db = openData(dataDir);
   try {
     const slice = new AccountsSlice({ db, clock: systemClock });
@@ -43,10 +50,10 @@ export const createOwner = (dataDir: string): Owner => {
     };
     const session = signInOwner(db, slice, accountId);
     const live = keyOf("live");
-    const firstMs = Math.floor(Date.now() / DAY_MS - 90) * DAY_MS;
+    const firstMs = Math.floor(Date.now() / DAY_MS - days) * DAY_MS;
     return {
-      ...{ key: live.key, keyId: live.id, testKey: keyOf("test").key, session, accountId },
-      timeOf: (check) => firstMs + check * EVERY_MS,
+      ...{ key: live.key, keyId: live.id, testKey: keyOf("test").key, session, accountId, everyMs },
+      timeOf: (check) => Math.floor(firstMs + check * everyMs),
       newestDay: new Date(Date.now() - DAY_MS).toISOString(),
       get oldestEmail() {
         return emailOf(this.oldest + 5_000);
@@ -62,7 +69,7 @@ export const createOwner = (dataDir: string): Owner => {
 const FILL = `INSERT INTO verifications (id, account_id, key_id, mode, email, normalized_email, source, status, verdict, sub_status,
     result, created_at_ms, completed_at_ms, attempts)
   WITH RECURSIVE n(i) AS (SELECT $from UNION ALL SELECT i + 1 FROM n WHERE i + 1 < $to),
-    found(i, ms, email, verdict, reason) AS (SELECT i, $firstMs + i * $everyMs, printf('u%d@any%d.com', i, i % 997),
+    found(i, ms, email, verdict, reason) AS (SELECT i, CAST($firstMs + i * $everyMs AS INTEGER), printf('u%d@any%d.com', i, i % 997),
       iif(i % 10 < 7, 'deliverable', 'undeliverable'),
       CASE WHEN i % 10000 = $rare THEN 'null_mx' WHEN i % 10 < 7 THEN 'mailbox_exists' ELSE 'mailbox_not_found' END FROM n)
   SELECT printf('%08x-%04x-7%03x-9f4c-%012x', ms >> 16, ms & 65535, i & 4095, i), $accountId, $keyId, 'live', email, email,
@@ -92,7 +99,7 @@ export const checksBetween = (dataDir: string, owner: Owner, { from, to }: { fro
       const { after } = sqlite.query("SELECT coalesce(max(rowid), 0) AS after FROM verifications").get() as {
         after: number;
       };
-      const span = { from: first, to: end, firstMs: owner.timeOf(0), everyMs: EVERY_MS, rare: RARE };
+      const span = { from: first, to: end, firstMs: owner.timeOf(0), everyMs: owner.everyMs, rare: RARE };
       fill.run({ ...span, accountId, keyId, signals: SIGNALS });
       for (const statement of rest) statement.run({ after });
     });
