@@ -180,7 +180,11 @@ const FailureView = ({ report }: { readonly report: FailureReportDetail }) => {
   ];
   return (
     <>
-      <Callout kind="warn" label={causeText(report.auth_failure)} title={deliveryText(report.delivery_result)}>
+      <Callout
+        kind="warn"
+        label={causeText(report.auth_failure)}
+        title={report.delivery_result === null ? "Delivery not stated" : deliveryText(report.delivery_result)}
+      >
         {report.authentication_results !== null && <p class="mono">{report.authentication_results}</p>}
       </Callout>
       <Columns side={<Redaction report={report} />}>

@@ -70,6 +70,25 @@ describe("the monthly report", () => {
     expect(text).toContain("Next step");
     expect((await visitor.get(`/dmarc/${id}/month?month=2025-11`)).text).toContain("No receiver reported mail");
   });
+
+  test("says once that the record changed, and begins every change with a capital letter", async () => {
+    const { visitor, id, zone, app, key } = await filled();
+    zone["_dmarc.example.com"] = JSON.parse(
+      JSON.stringify(zone["_dmarc.example.com"]).replace("p=none", "p=quarantine; pct=50"),
+    );
+    await app.request("POST", `/v1/dmarc/domains/${id}/verify`, { key });
+    const { accountId } = visitor;
+    const domain = app.service.dmarc.domains.find({ accountId, mode: "live" }, id);
+    app.db.sqlite.run(
+      `INSERT INTO dmarc_alerts (id, domain, rule, subject, at_ms, body) SELECT '01a', ?, 'new_source', 'x', at_ms,
+        '{"summary":"new source Brevo: 9 messages","data":{}}' FROM dmarc_alerts WHERE rule = 'record_changed'`,
+      [domain.number],
+    );
+    const { text } = await visitor.get(`/dmarc/${id}/month?month=2026-01`);
+    expect(text).toContain("Record changed: p=quarantine, pct=50");
+    expect(text).toContain("New source Brevo: 9 messages");
+    expect(text).not.toContain("record was changed");
+  });
 });
 
 describe("a read-only link", () => {

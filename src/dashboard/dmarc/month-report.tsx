@@ -261,11 +261,20 @@ const restRow = (rest: ReadonlyArray<Pick<Source, "messages" | "aligned">>): Tab
   };
 };
 
+/** With a capital letter, but for the name of a host. */
+const asSentence = (text: string): string => {
+  const [first = ""] = text.split(/[\s:]/, 1);
+  return first.includes(".") ? text : text.charAt(0).toUpperCase() + text.slice(1);
+};
+
 const Changes = ({ facts, month }: Pick<MonthReportProps, "facts" | "month">) => {
   const first = isoDay(month.range.fromDay);
+  const recordDays = new Set(facts.changes.map(({ day }) => day));
+  // The change of a record says more than its alert.
+  const alerts = facts.alerts.filter(({ rule, day }) => rule !== "record_changed" || !recordDays.has(day));
   const changes = [
     ...facts.changes.map(({ day, text }) => ({ day, text })),
-    ...facts.alerts.map(({ day, summary }) => ({ day, text: summary })),
+    ...alerts.map(({ day, summary }) => ({ day, text: asSentence(summary) })),
     ...facts.sources
       .filter((source) => source.first_day >= first && source.aligned > 0 && !isForeign(source))
       .map(({ first_day: day, name }) => ({ day, text: `New sender: ${name}` })),

@@ -77,7 +77,7 @@ const KIND_WORDS: Readonly<Record<RecordChangeView["kind"], string>> = {
 };
 
 const changeWords = ({ before, records }: RecordChangeView): string => {
-  if (before === null) return "first seen";
+  if (before === null) return records.length === 0 ? "not published at the first check" : "first seen";
   if (before.length === 0) return "published";
   return records.length === 0 ? "removed" : "changed";
 };

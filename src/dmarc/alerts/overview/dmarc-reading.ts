@@ -67,9 +67,9 @@ export class DmarcReading {
       return {
         ...readDomainPage({ rollups, domains: histories }, row, range),
         before: rollups.totals(row.number, rangeBefore("monthly", range)),
-        alerts: raised.flatMap(({ atMs, body }) => {
+        alerts: raised.flatMap(({ rule, atMs, body }) => {
           const day = dayOfTime(atMs);
-          return day < fromDay || day > toDay ? [] : [{ day: isoDay(day), summary: readAlertBody(body).summary }];
+          return day < fromDay || day > toDay ? [] : [{ rule, day: isoDay(day), summary: readAlertBody(body).summary }];
         }),
       };
     });
@@ -140,7 +140,7 @@ export interface MonthFacts extends DomainPageFacts {
   /** The mail of the month before. */
   readonly before: Totals;
   /** The alerts of the month, newest first. */
-  readonly alerts: ReadonlyArray<{ readonly day: string; readonly summary: string }>;
+  readonly alerts: ReadonlyArray<{ readonly rule: string; readonly day: string; readonly summary: string }>;
 }
 
 /** Alerts read for a month. */
