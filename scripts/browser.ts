@@ -4,14 +4,17 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { ensurePackages } from "./dashboard/service.ts";
 import { Stage } from "./dashboard/stage.ts";
+import { readOptions } from "./harness/options.ts";
 
 const TEST_MS_MAX = 60_000;
 const PER_DAY = 8;
 
-const { values, positionals } = parseArgs({ options: { facts: { type: "string" } }, allowPositionals: true });
+const { values, positionals } = readOptions(import.meta.path, {
+  options: { facts: { type: "string" } },
+  allowPositionals: true,
+});
 
 const runTests = async (facts: string, stage: Stage | null): Promise<number> => {
   const folder = join(import.meta.dir, "dashboard", "tests");

@@ -1,10 +1,12 @@
-/** Compiles `dist/postwarden`. `--target=bun-linux-arm64` and the like build for another machine. */
+/** Compiles `dist/postwarden`, or `--outfile PATH`. `--target=bun-linux-arm64` and the like build for another machine. */
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { parseArgs } from "node:util";
 import { COMPILE_FLAGS } from "./compile-flags.ts";
+import { readOptions } from "./harness/options.ts";
 
-const { values } = parseArgs({ options: { target: { type: "string" }, outfile: { type: "string" } } });
+const { values } = readOptions(import.meta.path, {
+  options: { target: { type: "string" }, outfile: { type: "string" } },
+});
 const root = new URL("..", import.meta.url).pathname;
 const outfile = values.outfile ?? `${root}dist/postwarden`;
 mkdirSync(`${root}dist`, { recursive: true });

@@ -5,7 +5,6 @@
  * are for them.
  */
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { type Findings, printFindings } from "./chaos/claims.ts";
 import { runClock } from "./chaos/clock.ts";
 import { runConnections } from "./chaos/connections.ts";
@@ -13,6 +12,7 @@ import { runFullDisk, runReadOnlyDisk } from "./chaos/disk.ts";
 import { runEverything } from "./chaos/everything.ts";
 import { runGaps } from "./chaos/gaps.ts";
 import { inOwnNamespace } from "./chaos/small-disk.ts";
+import { readOptions } from "./harness/options.ts";
 
 const PARTS: Readonly<Record<string, (kills: number | null) => Promise<Findings>>> = {
   everything: (kills) => runEverything(kills ?? 200),
@@ -32,7 +32,7 @@ const PROGRAMS: Readonly<Record<string, ReadonlyArray<"kills" | "rows" | "mails"
 };
 
 const number = { type: "string" } as const;
-const { values } = parseArgs({
+const { values } = readOptions(import.meta.path, {
   options: {
     only: { type: "string" },
     list: { type: "boolean" },

@@ -4,11 +4,11 @@
  * know, for `npm run browser -- --facts FILE`.
  */
 import { rmSync, writeFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { ensurePackages } from "./dashboard/service.ts";
 import { Stage } from "./dashboard/stage.ts";
+import { readOptions } from "./harness/options.ts";
 
-const { values } = parseArgs({
+const { values } = readOptions(import.meta.path, {
   options: {
     minutes: { type: "string", default: "120" },
     facts: { type: "string" },

@@ -2,13 +2,13 @@
  * `npm run tool -- fleet [--seed N] [--days N] [--scale N] [--only PATTERN] [--core] [--json]`: a simulated fleet of domains whose truth is known, and the
  * score of what the service says of it. Ends with status 1 when the score is below the minimum.
  */
-import { parseArgs } from "node:util";
 import { orderClaim } from "./lab/fleet/order.ts";
 import { scoreText } from "./lab/fleet/score-text.ts";
 import { MINIMUM, figuresOf, scoreOf, shortfallsOf } from "./lab/fleet/score.ts";
 import { simulate } from "./lab/fleet/simulate.ts";
+import { readOptions } from "./harness/options.ts";
 
-const { values } = parseArgs({
+const { values } = readOptions(import.meta.path, {
   options: {
     seed: { type: "string", default: "1" },
     days: { type: "string", default: "75" },

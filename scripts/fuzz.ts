@@ -6,11 +6,11 @@
  */
 import { createHash, randomInt } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
-import { parseArgs } from "node:util";
 import type { FuzzTarget } from "../src/testing/fuzz-target.ts";
 import { FUZZ_TARGETS } from "../src/testing/fuzz-targets.ts";
+import { readOptions } from "./harness/options.ts";
 
-const { values } = parseArgs({
+const { values } = readOptions(import.meta.path, {
   options: {
     minutes: { type: "string", default: "1" },
     executions: { type: "string", default: "Infinity" },

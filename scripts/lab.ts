@@ -8,7 +8,6 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { askList, listText } from "./lab/ask.ts";
 import { runTrust, trustText } from "./lab/blocklists-trust.ts";
 import { blocklistsText, runBlocklists } from "./lab/blocklists.ts";
@@ -42,6 +41,7 @@ import { SOCKS_URL, startFaultySocks, startSocks } from "./lab/socks.ts";
 import { runStandby } from "./lab/standby.ts";
 import { ROWS } from "./lab/table.ts";
 import { runWebhooks } from "./lab/webhooks.ts";
+import { readOptions } from "./harness/options.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
 const CACHE = join(ROOT, "node_modules/.cache/postwarden-lab");
@@ -60,7 +60,7 @@ const ENVIRONMENT = {
   POSTWARDEN_MAIL_FROM: PROBE_SENDER,
 };
 
-const { values: options } = parseArgs({
+const { values: options } = readOptions(import.meta.path, {
   options: { keep: { type: "boolean", default: false }, only: { type: "string" }, binary: { type: "string" } },
 });
 

@@ -7,10 +7,10 @@
 import { cp, mkdtemp, rm, symlink } from "node:fs/promises";
 import { cpus, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { parseArgs } from "node:util";
 import { Glob } from "bun";
 import { type Coverage, createCoverageCache } from "./mutate/coverage.ts";
 import { type Mutant, mutantsOf } from "./mutate/mutants.ts";
+import { readOptions } from "./harness/options.ts";
 
 const FOLDERS = ["verify", "accounts/billing", "bulk", "foundation/db", "blocklist/lists", "foundation/http"];
 /** Tests of these folders run the whole application. */
@@ -39,7 +39,7 @@ interface Task extends Mutant {
 }
 type Outcome = "caught" | "survived" | "not executed";
 
-const { values, positionals } = parseArgs({
+const { values, positionals } = readOptions(import.meta.path, {
   options: {
     sample: { type: "string", default: "25" },
     seed: { type: "string", default: "1" },

@@ -6,13 +6,13 @@
  */
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { ensurePackages } from "./dashboard/service.ts";
 import { shoot, shootReadme } from "./dashboard/shoot.ts";
 import { Stage, type StageFacts } from "./dashboard/stage.ts";
+import { readOptions } from "./harness/options.ts";
 
 const PER_DAY = 40;
-const { values } = parseArgs({
+const { values } = readOptions(import.meta.path, {
   options: { facts: { type: "string" }, only: { type: "string" }, readme: { type: "boolean", default: false } },
 });
 const folder = join(import.meta.dir, "..", "shots");

@@ -5,7 +5,6 @@
  * the same form. Exits with 1 when a limit is missed. Linux only; best as root.
  */
 import { join, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { type Mark, marksText } from "./bench/marks.ts";
 import type { Attack } from "./siege/attack.ts";
 import { imapAttacks } from "./siege/attacks-imap.ts";
@@ -19,6 +18,7 @@ import { openMemoryGroup } from "./siege/cgroup.ts";
 import { startServers, startWatcher } from "./siege/children.ts";
 import { newDirectory, removeDirectory } from "./siege/service.ts";
 import { LIMITS, MEMORY_BYTES_MAX, QUICK_LIMITS, runOne, scoreOf } from "./siege/siege.ts";
+import { readOptions } from "./harness/options.ts";
 
 const ROOT = resolve(import.meta.dir, "..");
 const EXIT_INTERRUPTED = 130;
@@ -32,7 +32,7 @@ const ATTACKS: readonly Attack[] = [
   ...signInAttacks,
 ];
 
-const { values: options } = parseArgs({
+const { values: options } = readOptions(import.meta.path, {
   options: {
     only: { type: "string", multiple: true },
     quick: { type: "boolean", default: false },
