@@ -7,6 +7,7 @@
 import { join, resolve } from "node:path";
 import { type Mark, marksText } from "./bench/marks.ts";
 import type { Attack } from "./siege/attack.ts";
+import { agentAttacks } from "./siege/attacks-agents.ts";
 import { imapAttacks } from "./siege/attacks-imap.ts";
 import { listAttacks } from "./siege/attacks-lists.ts";
 import { memoryAttacks } from "./siege/attacks-memory.ts";
@@ -30,6 +31,7 @@ const ATTACKS: readonly Attack[] = [
   ...webhookAttacks,
   ...imapAttacks,
   ...signInAttacks,
+  ...agentAttacks,
 ];
 
 const { values: options } = readOptions(import.meta.path, {

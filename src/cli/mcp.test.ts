@@ -33,7 +33,8 @@ const talk = async (messages: readonly Message[], url = server.url.href) => {
   const answered = Promise.withResolvers<void>();
   const expected = messages.filter(({ id }) => id !== undefined).length;
   async function* stdin() {
-    for (const message of messages) yield Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+    for (const message of messages)
+      yield new TextEncoder().encode(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
     await answered.promise;
   }
   const write = async (bytes: Uint8Array) => {

@@ -11,7 +11,7 @@ const URL_VARIABLE = "POSTWARDEN_URL";
 const KEY_VARIABLE = "POSTWARDEN_API_KEY";
 /** The API holds a request open for up to 90 seconds. */
 const REQUEST_MS_MAX = 120_000;
-const MESSAGE_BYTES_MAX = 1024 * 1024;
+const MESSAGE_BYTES_MAX = 256 * 1024;
 
 const serviceUrl = (given: string): URL => {
   const url = URL.parse(given);
@@ -66,6 +66,11 @@ const readJson = async (ask: ReturnType<typeof createClient>, target: string): P
   throw new CommandFailed(`The service answered ${response.status}. ${data?.message ?? ""}`.trimEnd(), "refused");
 };
 
+/** The transport searches for the ends of lines as only a `Buffer` can. */
+async function* buffersOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
+  for await (const chunk of stream) yield Buffer.from(chunk);
+}
+
 const MCP = command({
   description: "Offer the operations of a running service as tools to an agent (Model Context Protocol).",
   example: "mcp --url https://postwarden.example.com --key-file ~/.postwarden-key",
@@ -88,7 +93,7 @@ const MCP = command({
     ]);
     const tools = toolsOf(await readJson(ask, "/openapi.json"));
     const { scopes } = account.data;
-    const input = Readable.from(io.stdin());
+    const input = Readable.from(buffersOf(io.stdin()));
     const output = new Writable({
       write: (chunk: Buffer, _encoding, done) => void io.write(chunk).then(() => done(), done),
     });

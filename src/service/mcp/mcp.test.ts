@@ -213,7 +213,7 @@ test.each<[string, string, Readonly<Record<string, string>>, number]>([
   ["no JSON", "{", {}, 400],
   ["a batch", `[${LIST},${LIST}]`, {}, 400],
   ["no JSON-RPC", "{}", {}, 400],
-  ["a body of more than 1 MiB", JSON.stringify({ jsonrpc: "2.0", method: "x".repeat(1024 * 1024) }), {}, 413],
+  ["a body of more than 256 KiB", JSON.stringify({ jsonrpc: "2.0", method: "x".repeat(256 * 1024) }), {}, 413],
   ["another media type", LIST, { "content-type": "text/plain" }, 415],
   ["a client that takes neither JSON nor streams", LIST, { accept: "text/html" }, 406],
   ["a foreign page", LIST, { origin: "https://evil.example" }, 403],

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { AppError } from "../../foundation/base/errors.ts";
+import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
 import { LoadOnce } from "../../foundation/base/load-once.ts";
 import type { Guard } from "../../foundation/http/guard.ts";
 import { declareRoute, handle, type ServedRoute, serveRoutes } from "../../foundation/http/route.ts";
@@ -14,6 +15,9 @@ const messageSchema = z
   })
   .meta({ title: "McpMessage" });
 
+/** Agents write far less; each message is parsed several times. */
+const MESSAGE_BYTES_MAX = 256 * 1024;
+
 export const CALL_MCP = declareRoute({
   method: "POST",
   path: "/mcp",
@@ -24,7 +28,11 @@ export const CALL_MCP = declareRoute({
   description:
     "The operations of the API as tools for agents (Streamable HTTP, without sessions). Tools that the key may not use do not exist. Their rate limits, charges and errors are those of the operations. Requests from web pages are refused with 403 unless the page is of this service or of this machine.",
   scope: null,
-  body: { schema: messageSchema, example: { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} } },
+  body: {
+    schema: messageSchema,
+    example: { jsonrpc: "2.0", id: 1, method: "tools/list", params: {} },
+    bytesMax: MESSAGE_BYTES_MAX,
+  },
   responses: {
     200: {
       description: "The answer; older protocol revisions get it as an event stream.",
@@ -72,10 +80,12 @@ export const createMcpRoutes = ({ guard, version, baseUrl, describe, serve }: Mc
     return createEndpoint({ version, serve, tools: toolsOf(document) });
   });
   return serveRoutes(guard, [
-    handle(CALL_MCP, async ({ request, body: message, caller: { scopes } }) => {
+    handle(CALL_MCP, async ({ request, body: message, caller: { scopes, accountId } }) => {
       if (!isFromOwnPage(request.headers.get("origin"), baseUrl))
         throw new AppError("origin_not_allowed", { message: "Web pages of other origins may not use this interface." });
       const respond = await endpoint.get();
+      // A list of all tools takes some milliseconds.
+      await backgroundTurn(accountId);
       return respond({ request, message, scopes });
     }),
   ]);
