@@ -7,7 +7,7 @@ const EXIT_USAGE = 2;
 const headOf = (script: string): string => {
   const [head = ""] = readFileSync(script, "utf8").split("*/");
   return head
-    .replace(/^\/\*\*\s*/, "")
+    .replace(/^\/\*\*(?:\n \*)?\s*/, "")
     .replaceAll(/\n \*( |$)/gm, "\n")
     .trim();
 };
