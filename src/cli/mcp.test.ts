@@ -33,8 +33,9 @@ const talk = async (messages: readonly Message[], url = server.url.href) => {
   const answered = Promise.withResolvers<void>();
   const expected = messages.filter(({ id }) => id !== undefined).length;
   async function* stdin() {
-    for (const message of messages)
-      yield new TextEncoder().encode(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+    // As from a pipe: bytes that are no `Buffer`, with all messages in one piece.
+    const text = messages.map((message) => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`).join("");
+    yield new TextEncoder().encode(text);
     await answered.promise;
   }
   const write = async (bytes: Uint8Array) => {
