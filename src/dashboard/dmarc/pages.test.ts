@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { dayOfTime } from "../../foundation/base/days.ts";
 import { newId } from "../../foundation/base/secrets.ts";
+import { encodeCursor } from "../../foundation/http/route-input.ts";
 import { signIn } from "../../testing/dashboard.ts";
 import { createDmarcPageTests, type DmarcPageTest } from "../../testing/dmarc-page-tests.ts";
 import type { SampleRow } from "../../testing/dmarc-reports.ts";
@@ -282,6 +284,20 @@ describe("the page of a source", () => {
     expect(text).toContain("o1.sendgrid.net");
     expect(text).toContain("36 quarantined");
     expect(text).toContain("DKIM pass sendgrid.net (s1)");
+  });
+
+  test("folds its rows by day, and says of which day other pages may have more", async () => {
+    const { visitor, id } = await filled();
+    const path = `/dmarc/${id}/sources/service%3Asendgrid`;
+    const days = (html: string) =>
+      [...html.matchAll(/<details class="fold"><summary>(.*?)<\/summary>/g)].map(([, text = ""]) =>
+        text.replaceAll(/<[^>]+>/g, ""),
+      );
+    const ofDay = (day: number, rows = "1 row") => `${day} Dec 2025 ${rows}, 12 messages 12 failed`;
+    expect(days((await visitor.get(path)).html)).toEqual([ofDay(31), ofDay(30), ofDay(28)]);
+    const cursor = encodeCursor(`${dayOfTime(Date.parse("2025-12-30"))}.999999999999.0.0`);
+    const next = days((await visitor.get(`${path}?cursor=${cursor}`)).html);
+    expect(next).toEqual([ofDay(30, "1 row on this page"), ofDay(28)]);
   });
 
   test("filters its rows by result and address", async () => {

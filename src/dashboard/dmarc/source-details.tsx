@@ -1,14 +1,15 @@
 import type { ComponentChildren } from "preact";
-import { type RecordPage, isRecordCursor, type ShownRecord } from "../../dmarc/insight/queries/records.ts";
+import { type RecordPage, isRecordCursor, recordDay, type ShownRecord } from "../../dmarc/insight/queries/records.ts";
 import { reporterWords } from "../../dmarc/insight/queries/reporter.ts";
 import type { SenderAddress } from "../../dmarc/insight/sources/domain-sources.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { isoDay } from "../../foundation/base/days.ts";
+import { sumBy } from "../../foundation/base/sums.ts";
 import { encodeCursor, decodeCursor } from "../../foundation/http/route-input.ts";
 import { Badge, type Kind, Link } from "../components/inline.tsx";
 import { Copyable } from "../components/copy.tsx";
 import { Button, Field, Filters, PostForm, SelectField } from "../components/form.tsx";
-import { Day, numberText, Percent } from "../components/figures.tsx";
+import { countText, Day, numberText, Percent } from "../components/figures.tsx";
 import { Panel } from "../components/panel.tsx";
 import { Pager, rowsParameter } from "../components/pager.tsx";
 import { type Column, Table } from "../components/table.tsx";
@@ -103,7 +104,7 @@ const networkWords = ({ address: { asn, asName, country } }: SenderAddress): str
   asn === null ? "network unknown" : [`AS${asn}`, asName, country].filter((text) => text !== null).join(" · ");
 
 const RECORD_COLUMNS: readonly Column[] = [
-  { title: "Day, reporter" },
+  { title: "Reporter" },
   { title: "Address" },
   { title: "Messages", align: "end" },
   { title: "Result" },
@@ -118,45 +119,77 @@ interface SourceRecordsProps {
   readonly state: SourceState;
 }
 
-/** The rows of reports that name a source, failing ones of a day first. */
-export const SourceRecords = ({ domainId, source, rows, state }: SourceRecordsProps) => (
-  <Panel title="Rows of reports" isFlush>
-    <Filters action={sourceHref(domainId, source.key)}>
-      <input type="hidden" name="days" value={state.days} />
-      <SelectField
-        name="aligned"
-        label="Result"
-        value={state.aligned ?? ""}
-        options={[
-          ["", "All"],
-          ["no", "Failing DMARC"],
-          ["yes", "Passing DMARC"],
-        ]}
-      />
-      <Field name="ip" label="Address" type="search" value={state.ip ?? ""} />
-    </Filters>
-    {rows.records.length === 0 ? (
-      <p class="panel-body soft">
-        {rows.next === null ? "No row matches." : "No row here matches. Later pages may have some."}
-      </p>
-    ) : (
+/** The rows of reports that name a source, folded by day, failing ones of a day first. */
+export const SourceRecords = ({ domainId, source, rows, state }: SourceRecordsProps) => {
+  const cursors = [state.cursor, rows.next].filter((cursor) => typeof cursor === "string");
+  return (
+    <Panel title="Rows of reports" isFlush>
+      <Filters action={sourceHref(domainId, source.key)}>
+        <input type="hidden" name="days" value={state.days} />
+        <SelectField
+          name="aligned"
+          label="Result"
+          value={state.aligned ?? ""}
+          options={[
+            ["", "All"],
+            ["no", "Failing DMARC"],
+            ["yes", "Passing DMARC"],
+          ]}
+        />
+        <Field name="ip" label="Address" type="search" value={state.ip ?? ""} />
+      </Filters>
+      {rows.records.length === 0 ? (
+        <p class="panel-body soft">
+          {rows.next === null ? "No row matches." : "No row here matches. Later pages may have some."}
+        </p>
+      ) : (
+        [...Map.groupBy(rows.records, ({ date }) => date)].map(([day, records]) => (
+          <DayOfRecords
+            key={day}
+            {...{ day, records, domainId }}
+            isPart={cursors.some((at) => recordDay(at) === day)}
+          />
+        ))
+      )}
+      <Pager next={rows.next === null ? null : encodeCursor(rows.next)} shown={rows.records.length} rows={state.rows} />
+    </Panel>
+  );
+};
+
+interface DayOfRecordsProps {
+  /** `YYYY-MM-DD`. */
+  readonly day: string;
+  /** Those of the day that are on the page. */
+  readonly records: readonly ShownRecord[];
+  /** Other pages may have more of the day. */
+  readonly isPart: boolean;
+  readonly domainId: string;
+}
+
+const DayOfRecords = ({ day, records, isPart, domainId }: DayOfRecordsProps) => {
+  const messages = sumBy(records, ({ count }) => count);
+  const failing = sumBy(records, ({ aligned, forwarded, count }) => (aligned || forwarded ? 0 : count));
+  return (
+    <details class="fold">
+      <summary>
+        <b>
+          <Day day={day} />
+        </b>{" "}
+        {countText(records.length, "row")}
+        {isPart && " on this page"}, {countText(messages, "message")}{" "}
+        {failing > 0 && <Badge kind="bad">{numberText(failing)} failed</Badge>}
+      </summary>
       <Table
-        caption="Rows of reports"
+        caption={`Rows of ${day}`}
         columns={RECORD_COLUMNS}
-        rows={rows.records.map((record, at) => ({ key: at, cells: recordCells(domainId, record) }))}
+        rows={records.map((record, at) => ({ key: at, cells: recordCells(domainId, record) }))}
       />
-    )}
-    <Pager next={rows.next === null ? null : encodeCursor(rows.next)} shown={rows.records.length} rows={state.rows} />
-  </Panel>
-);
+    </details>
+  );
+};
 
 const recordCells = (domainId: string, record: ShownRecord) => [
-  <>
-    <span class="nowrap">{record.date}</span>
-    <span class="second">
-      <Link href={`/dmarc/${domainId}/reports/${record.report.id}`}>{reporterWords(record.report.reporter)}</Link>
-    </span>
-  </>,
+  <Link href={`/dmarc/${domainId}/reports/${record.report.id}`}>{reporterWords(record.report.reporter)}</Link>,
   <>
     <span class={record.source_ip.includes(":") ? "mono" : "mono nowrap"}>{record.source_ip}</span>
     {record.reverse_name !== null && <span class="second">{record.reverse_name}</span>}

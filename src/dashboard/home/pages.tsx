@@ -214,7 +214,7 @@ const Figures = (facts: HomeFacts) => {
     <Stats>
       <Stat
         label="Deliverable, 7 days"
-        href="/usage"
+        href="/usage?days=7"
         value={now.whole === 0 ? "–" : percentText(now.part / now.whole)}
         trend={shareTrend(now, before)}
         note={
@@ -290,7 +290,7 @@ const VerdictsPanel = ({ days, fromDay, toDay }: HomeFacts) => {
   const valuesOf = (verdict: "deliverable" | "risky" | "undeliverable") =>
     names.map((day) => byDay.get(day)?.[verdict] ?? 0);
   return (
-    <Panel title="Verifications" aside={<Link href="/usage">30 days</Link>}>
+    <Panel title="Verifications" aside={<Link href="/usage?days=30">30 days</Link>}>
       {days.total.total === 0 ? (
         <p class="soft">Verdicts by day appear here as soon as an address or a list is verified.</p>
       ) : (

@@ -42,7 +42,7 @@ describe("the page of usage", () => {
       day: today - 1,
     });
     use(app, accountId, { verifications: 1_000, credits: 1_000, day: today - 40 });
-    const { text, html } = await visitor.get("/usage");
+    const { text, html } = await visitor.get("/usage?days=30");
     expect(text).toContain("16 verifications from");
     expect(text).toContain("Credits charged 14 2 not charged: no conclusive reply");
     expect(text).toContain("About 14 days at 7.0 a day, the mean of the last 2 days.");
@@ -68,7 +68,7 @@ describe("the page of usage", () => {
     const { app, visitor, today } = await visit();
     use(app, visitor.accountId, { day: today - 40, verifications: 7 });
     const count = async (query: string): Promise<string> =>
-      /(\S+ verifications?) from/.exec((await visitor.get(`/usage${query}`)).text)?.[1] ?? "";
+      /(\S+ verifications?) (?:in \S+ \d+, )?from/.exec((await visitor.get(`/usage${query}`)).text)?.[1] ?? "";
     expect(await count("?days=30")).toBe("0 verifications");
     expect(await count("?days=90")).toBe("7 verifications");
     expect(await count(`?from=${isoDay(today - 40)}&to=${isoDay(today - 40)}`)).toBe("7 verifications");
@@ -87,9 +87,11 @@ describe("the page of usage", () => {
     const { text, html } = await visitor.get(`/usage?month=${before}`);
     expect(text).toMatch(/ 7 verifications in [A-Z][a-z]+ \d{4}, from .* Total 7 7 100 %/);
     expect([...html.matchAll(/<option value="(\d{4}-\d\d)"/g)].map(([, month]) => month)).toEqual([now, before]);
-    expect((await visitor.get(`/usage?month=${now}`)).text).toContain(" 3 verifications in ");
-    for (const query of ["2999-01", "2026-13", "x"])
-      expect((await visitor.get(`/usage?month=${query}`)).text).toContain(" 3 verifications from ");
+    for (const query of [`?month=${now}`, "", "?month=2999-01", "?month=2026-13", "?month=x"]) {
+      const { text: thisMonth, html: page } = await visitor.get(`/usage${query}`);
+      expect(thisMonth).toContain(" 3 verifications in ");
+      expect(page).toMatch(/aria-current="[a-z]+"[^>]*>This month</);
+    }
     const csv = await visitor.get(`/usage/csv/key?month=${before}`);
     expect(csv.html.trim().split("\r\n")[1]).toBe("k,,7,7,0,0,0,10");
     expect(csv.headers.get("content-disposition")).toContain(`usage-by-key-${before}-01-to-${before}-`);
@@ -99,13 +101,13 @@ describe("the page of usage", () => {
     const { app, visitor } = await visit();
     use(app, app.newAccount("other", "free"), {});
     use(app, visitor.accountId, { mode: "test", credits: 0 });
-    expect((await visitor.get("/usage")).text).toContain("0 verifications from");
+    expect((await visitor.get("/usage")).text).toContain("0 verifications in ");
     const { text } = await visitor.get("/test/usage");
-    expect(text).toContain("10 verifications from");
+    expect(text).toContain("10 verifications in ");
     expect(text).not.toContain("Credits left");
     expect(text).not.toContain("Not charged");
     const stranger = await signIn(app, { account: "other" });
-    expect((await stranger.get("/usage")).text).toContain("10 verifications from");
+    expect((await stranger.get("/usage")).text).toContain("10 verifications in ");
   });
 
   test("shows granted credits in pages", async () => {

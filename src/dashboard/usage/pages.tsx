@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type DayRange, dayOfTime, daysOfMonth, isoDay, isoMonth } from "../../foundation/base/days.ts";
+import { dayOfTime, daysOfMonth, isoDay, isoMonth } from "../../foundation/base/days.ts";
 import { type Clock, isoTime } from "../../foundation/base/clock.ts";
 import type { Balance, Ledger, LedgerEntry } from "../../accounts/billing/store.ts";
 import { parseDay } from "../../foundation/http/day-range.ts";
@@ -14,7 +14,7 @@ import {
 } from "../../accounts/usage/account-usage.ts";
 import { page } from "../page.ts";
 import type { Viewer } from "../visit.ts";
-import { type CreditFacts, UsagePage } from "./usage-page.tsx";
+import { type CreditFacts, UsagePage, type UsagePeriod } from "./usage-page.tsx";
 import { csvLine } from "../../foundation/http/csv.ts";
 
 export interface UsagePageUseCases {
@@ -25,7 +25,6 @@ export interface UsagePageUseCases {
 }
 
 const RANGES = [7, 30, 90, 365] as const;
-const RANGE_DEFAULT = 30;
 const GRANTS_SHOWN = 20;
 const GRANTS_EXPORTED_AT_ONCE = 500;
 
@@ -43,25 +42,24 @@ const rangeQuery = z.object({
 
 type RangeQuery = z.output<typeof rangeQuery>;
 
-/** The days of a calendar month until today; null without one, and for one that is to come. */
-const monthOfQuery = ({ month = "" }: RangeQuery, nowMs: number): DayRange | null => {
-  const [today, days] = [dayOfTime(nowMs), daysOfMonth(month)];
+/** A calendar month until today; null without one, and for one that is to come. */
+const monthOf = (month: string, today: number): UsagePeriod | null => {
+  const days = daysOfMonth(month);
   if (days === null || days.fromDay > today) return null;
-  return { fromDay: days.fromDay, toDay: Math.min(days.toDay, today) };
+  return { range: { fromDay: days.fromDay, toDay: Math.min(days.toDay, today) }, month, chosen: null };
 };
 
-/** The days of a page: a calendar month, from and to where both make sense, otherwise the last `days`. Never an error. */
-const rangeOfQuery = (query: RangeQuery, nowMs: number): DayRange => {
-  const { days, from, to } = query;
-  const month = monthOfQuery(query, nowMs);
-  if (month !== null) return month;
+/** A calendar month, from and to where both make sense, the last `days`, otherwise this month. Never an error. */
+const periodOf = ({ days, from = "", to = "", month = "" }: RangeQuery, nowMs: number): UsagePeriod => {
   const today = dayOfTime(nowMs);
-  const last = to === undefined ? null : parseDay(to);
-  const first = from === undefined ? null : parseDay(from);
+  const [first, last] = [parseDay(from), parseDay(to)];
   const toDay = Math.min(last ?? today, today);
-  const length = days === undefined ? RANGE_DEFAULT : Number(days);
-  if (first === null || first > toDay) return { fromDay: toDay - length + 1, toDay };
-  return { fromDay: Math.max(first, toDay - USAGE_DAYS_MAX + 1), toDay };
+  const isRange = first !== null && first <= toDay;
+  const isOpened = !isRange && days === undefined;
+  const shown = monthOf(month, today) ?? (isOpened ? monthOf(isoMonth(today), today) : null);
+  if (shown !== null) return shown;
+  const fromDay = isRange ? Math.max(first, toDay - USAGE_DAYS_MAX + 1) : toDay - Number(days) + 1;
+  return { range: { fromDay, toDay }, month: null, chosen: isRange ? null : Number(days) };
 };
 
 const csvHeaders = (name: string) => ({
@@ -102,7 +100,8 @@ export const createUsagePages = (useCases: UsagePageUseCases) => {
 
   const factsOf = async (viewer: Viewer, query: RangeQuery & { readonly cursor?: number | undefined }) => {
     const nowMs = clock.nowMs();
-    const range = rangeOfQuery(query, nowMs);
+    const period = periodOf(query, nowMs);
+    const { range } = period;
     const owner = { accountId: viewer.account.id, mode: viewer.mode };
     const [days, keys, reasons] = [
       await usage.report(owner, range, "day"),
@@ -111,9 +110,8 @@ export const createUsagePages = (useCases: UsagePageUseCases) => {
     ];
     const credits =
       viewer.mode === "test" ? null : await creditsOf(useCases, owner, { before: query.cursor ?? null, nowMs });
-    const month = monthOfQuery(query, nowMs) === null ? null : (query.month ?? null);
-    const months = { month, months: usage.months(owner, nowMs), thisMonth: isoMonth(dayOfTime(nowMs)) };
-    return { days, keys, reasons, range, credits, ...months };
+    const months = { months: usage.months(owner, nowMs), thisMonth: isoMonth(dayOfTime(nowMs)) };
+    return { days, keys, reasons, credits, ...period, ...months };
   };
 
   return [
@@ -121,9 +119,7 @@ export const createUsagePages = (useCases: UsagePageUseCases) => {
       { path: "/usage", query: rangeQuery.extend({ cursor: z.coerce.number().int().positive().optional() }) },
       async ({ viewer, query }) => {
         const facts = await factsOf(viewer, query);
-        const isOwnRange = query.from !== undefined || query.to !== undefined || facts.month !== null;
-        const chosen = isOwnRange ? null : Number(query.days ?? RANGE_DEFAULT);
-        const body = <UsagePage {...facts} {...{ ranges: RANGES, chosen, nameOf }} />;
+        const body = <UsagePage {...facts} {...{ ranges: RANGES, nameOf }} />;
         return { title: "Usage", section: "usage", body };
       },
     ),
@@ -132,7 +128,7 @@ export const createUsagePages = (useCases: UsagePageUseCases) => {
       { path: "/usage/csv/:by", params: z.object({ by: z.enum(USAGE_GROUPS) }), query: rangeQuery },
       async ({ request, viewer, params, query }) => {
         const by: UsageGrouping = params.by;
-        const range = rangeOfQuery(query, clock.nowMs());
+        const { range } = periodOf(query, clock.nowMs());
         const { groups } = await usage.report({ accountId: viewer.account.id, mode: viewer.mode }, range, by);
         const name = `usage-by-${by.replace("_", "-")}-${isoDay(range.fromDay)}-to-${isoDay(range.toDay)}`;
         return sendText(request, usageCsv(groups, by, nameOf), csvHeaders(name));

@@ -19,8 +19,16 @@ import { wordsOfReason } from "../components/verification.tsx";
 import type { Balance, LedgerEntry } from "../../accounts/billing/store.ts";
 import { Time, countText, Num, numberText, Percent, percentText } from "../components/figures.tsx";
 
-export interface UsageFacts {
+/** The days that the page shows, and how they were chosen. */
+export interface UsagePeriod {
   readonly range: DayRange;
+  /** The calendar month, `YYYY-MM`; null for days. */
+  readonly month: string | null;
+  /** The length of the last days; null for a month, and for days from and to. */
+  readonly chosen: number | null;
+}
+
+export interface UsageFacts extends UsagePeriod {
   readonly days: UsageReport;
   readonly keys: UsageReport;
   readonly reasons: UsageReport;
@@ -28,10 +36,6 @@ export interface UsageFacts {
   readonly nameOf: NameOfKey;
   /** Lengths of ranges to choose from, in days. */
   readonly ranges: readonly number[];
-  /** The one that is shown; null for a month or a range of days. */
-  readonly chosen: number | null;
-  /** The calendar month that is shown, `YYYY-MM`; null for days. */
-  readonly month: string | null;
   readonly thisMonth: string;
   /** The months with verifications, the newest first. */
   readonly months: readonly string[];

@@ -135,6 +135,9 @@ const readCursor = (text: string) => {
   return { day, rank, report, position };
 };
 
+/** The day of the record at which a cursor stands. */
+export const recordDay = (cursor: string): string => isoDay(readCursor(cursor).day);
+
 const writeKey = ({ day, rank, report, position }: RecordKey) => `${day}.${rank}.${report}.${position}`;
 
 /** Sorts after every record of a day. */
