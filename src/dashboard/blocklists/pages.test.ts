@@ -111,6 +111,7 @@ describe("chosen targets", () => {
     expect(find(ids[0] ?? "").monitoringEnabled).toBe(false);
     expect((await act("resume")).text).toContain("2 targets resumed.");
     const asked = await post("/blocklists/bulk", { ids, act: "delete", back: "state=listed" });
+    expect((await post("/blocklists/bulk", { ids })).text).toContain("Delete 2 targets?");
     expect(asked.text).toContain("Delete 2 targets?");
     expect(find(ids[0] ?? "").value).toBe("listed.example");
     const gone = await act("delete-confirmed");

@@ -34,7 +34,8 @@ const ROWS_AT_ONCE = 500;
 
 const bulkForm = z.object({
   ids: listOf(z.string().max(100)).pipe(z.array(z.string()).max(CHOSEN_MAX)),
-  act: z.enum(["check", "pause", "resume", "delete", "delete-confirmed"]),
+  /** The menu of a row names none: a deletion asks first. */
+  act: z.enum(["check", "pause", "resume", "delete", "delete-confirmed"]).default("delete"),
   back: z.string().max(BACK_CHARACTERS_MAX).default(""),
 });
 

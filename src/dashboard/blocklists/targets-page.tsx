@@ -211,11 +211,9 @@ const menuOf = ({ id, value, monitoringEnabled }: TargetRow, isOwner: boolean): 
   acts: [
     { text: "Check now", icon: "refresh-cw", action: `/blocklists/${id}/check` },
     monitoringEnabled
-      ? { text: "Pause", icon: "pause", action: `/blocklists/${id}/monitoring`, fields: { is: "no" } }
-      : { text: "Resume", icon: "play", action: `/blocklists/${id}/monitoring`, fields: { is: "yes" } },
-    ...(isOwner
-      ? [{ text: "Delete …", icon: "trash-2", action: BULK, fields: { ids: id, act: "delete" } } as const]
-      : []),
+      ? { text: "Pause", icon: "pause", action: `/blocklists/${id}/monitoring`, field: ["is", "no"] }
+      : { text: "Resume", icon: "play", action: `/blocklists/${id}/monitoring`, field: ["is", "yes"] },
+    ...(isOwner ? [{ text: "Delete …", icon: "trash-2", action: BULK, field: ["ids", id] } as const] : []),
   ],
 });
 

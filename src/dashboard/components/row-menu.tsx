@@ -1,5 +1,4 @@
-import { usePage } from "../visit.ts";
-import { PostForm } from "./form.tsx";
+import { CSRF_FIELD, usePage } from "../visit.ts";
 import { Icon, type IconName } from "./icon.tsx";
 import { Link } from "./inline.tsx";
 
@@ -8,7 +7,8 @@ export type RowAct = { readonly text: string; readonly icon: IconName } & (
   | { readonly href: string }
   | {
       readonly action: string;
-      readonly fields?: Readonly<Record<string, string>>;
+      /** What it sends. */
+      readonly field?: readonly [name: string, value: string];
       /** The act cannot be undone, so the menu asks first. */
       readonly isFinal?: boolean;
     }
@@ -21,6 +21,20 @@ export interface RowMenuProps {
   readonly copy?: { readonly text: string; readonly label: string };
   readonly acts: readonly RowAct[];
 }
+
+const FORM = "row-form";
+
+/** The form that the menus of all rows of a page send: its fields and where it goes come from the button. */
+export const RowForm = () => {
+  const { csrfToken, fieldIds } = usePage();
+  if (fieldIds.has(FORM)) return null;
+  fieldIds.set(FORM, 1);
+  return (
+    <form method="post" id={FORM}>
+      <input type="hidden" name={CSRF_FIELD} value={csrfToken} />
+    </form>
+  );
+};
 
 /** What can be done with a row, behind a button. It opens without scripts too; copying needs them. */
 export const RowMenu = ({ about, copy, acts }: RowMenuProps) => {
@@ -48,6 +62,7 @@ export const RowMenu = ({ about, copy, acts }: RowMenuProps) => {
 };
 
 const RowActItem = ({ act }: { readonly act: RowAct }) => {
+  const { href } = usePage();
   const { text, icon } = act;
   if ("href" in act)
     return (
@@ -55,24 +70,19 @@ const RowActItem = ({ act }: { readonly act: RowAct }) => {
         <Icon name={icon} /> {text}
       </Link>
     );
-  const { action, fields = {}, isFinal = false } = act;
-  const form = (
-    <PostForm action={action}>
-      {Object.entries(fields).map(([name, value]) => (
-        <input key={name} type="hidden" name={name} value={value} />
-      ))}
-      <button type="submit" class={isFinal ? "danger" : undefined}>
-        <Icon name={icon} /> {isFinal ? `${text} for good` : text}
-      </button>
-    </PostForm>
+  const { action, field: [name, value] = [], isFinal = false } = act;
+  const button = (
+    <button {...{ form: FORM, formaction: href(action), name, value }} class={isFinal ? "danger" : undefined}>
+      <Icon name={icon} /> {isFinal ? `${text} for good` : text}
+    </button>
   );
-  if (!isFinal) return form;
+  if (!isFinal) return button;
   return (
     <details>
       <summary>
         <Icon name={icon} /> {text} …
       </summary>
-      {form}
+      {button}
     </details>
   );
 };

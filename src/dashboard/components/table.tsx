@@ -3,7 +3,7 @@ import { sumBy } from "../../foundation/base/sums.ts";
 import { usePage } from "../visit.ts";
 import { Icon } from "./icon.tsx";
 import { withParameters } from "./inline.tsx";
-import { RowMenu, type RowMenuProps } from "./row-menu.tsx";
+import { RowForm, RowMenu, type RowMenuProps } from "./row-menu.tsx";
 
 export interface Column {
   readonly title: ComponentChildren;
@@ -89,6 +89,7 @@ export const Table = ({ caption, columns: given, rows, sort, isScrolled = false 
   const scrolled = isScrolled ? ({ role: "region", tabIndex: 0, "aria-label": caption } as const) : {};
   return (
     <div class={frameClass(columns, isScrolled)} {...scrolled}>
+      {hasMenu && <RowForm />}
       <table>
         <caption class="unseen">{caption}</caption>
         <thead>

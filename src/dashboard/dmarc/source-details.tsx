@@ -159,7 +159,7 @@ export const SourceRecords = ({ domainId, source, rows, state }: SourceRecordsPr
 interface DayOfRecordsProps {
   /** `YYYY-MM-DD`. */
   readonly day: string;
-  /** Those of the day that are on the page. */
+  /** The rows of the day that are on the page. */
   readonly records: readonly ShownRecord[];
   /** Other pages may have more of the day. */
   readonly isPart: boolean;

@@ -71,7 +71,7 @@ const menuOf = ({ submittedEmail: email }: WaitingRow): Pick<TableRow, "menu"> =
         menu: {
           about: email,
           copy: { text: email, label: "Copy the address" },
-          acts: [{ text: "Verify again", icon: "refresh-cw", action: "/verify", fields: { email } }],
+          acts: [{ text: "Verify again", icon: "refresh-cw", action: "/verify", field: ["email", email] }],
         },
       };
 

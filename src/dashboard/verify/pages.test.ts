@@ -119,6 +119,27 @@ describe("one verification", () => {
     expect((await visitor.get(sent.location ?? "")).status).toBe(404);
   });
 
+  test("is deleted or verified again by the menu of its row; all menus of a page share one form", async () => {
+    const { visitor } = await start();
+    for (const email of ["mailbox_exists@any.example", "catch_all@any.example"])
+      await visitor.submit("/test/verify", { email });
+    const { html } = await visitor.get("/test/verify");
+    expect(html.match(/<form method="post" id="row-form">/g)).toHaveLength(1);
+    const buttons = [...html.matchAll(/<button form="row-form" formaction="([^"]+)" name="(\w+)" value="([^"]*)"/g)];
+    const sent = buttons.map(([, path = "", name = "", value = ""]) => ({ path, fields: { [name]: value } }));
+    expect(sent.map(({ path }) => path.replace(/[\w-]{36}/, "ID"))).toEqual([
+      "/test/verify",
+      "/test/verify/ID/delete",
+      "/test/verify",
+      "/test/verify/ID/delete",
+    ]);
+    expect(sent[0]?.fields).toEqual({ email: "catch_all@any.example" });
+    const { path = "", fields } = sent[1] ?? {};
+    const { text } = await visitor.submit(path, fields);
+    expect(text).toContain("mailbox_exists@any.example");
+    expect(text).not.toContain("catch_all@any.example");
+  });
+
   test("that waits says for what, until when, and refreshes itself", async () => {
     const { visitor } = await start();
     const sent = await visitor.post("/test/verify", { email: "greylisted@any.example" });

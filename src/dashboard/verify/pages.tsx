@@ -249,9 +249,17 @@ const menuOf = ({ id, email, status }: VerificationRow, back: string): RowMenuPr
   about: email,
   copy: { text: email, label: "Copy the address" },
   acts: [
-    { text: "Verify again", icon: "refresh-cw", action: "/verify", fields: { email } },
+    { text: "Verify again", icon: "refresh-cw", action: "/verify", field: ["email", email] },
     ...(status === "completed"
-      ? [{ text: "Delete", icon: "trash-2", action: `/verify/${id}/delete`, fields: { back }, isFinal: true } as const]
+      ? [
+          {
+            text: "Delete",
+            icon: "trash-2",
+            action: `/verify/${id}/delete`,
+            field: ["back", back],
+            isFinal: true,
+          } as const,
+        ]
       : []),
   ],
 });
