@@ -122,7 +122,7 @@ const serveUntilSignal = async ({ db, http, removeShownKeys }: OpenedServer, opt
   await checkEnvironment(config, log);
   const platform = systemPlatform(config);
   const freshResolver = freshResolverOf(config);
-  const baseUrl = baseUrlOf(config, config.port);
+  const baseUrl = baseUrlOf(config, http.port);
   const logo = await openLogo(config);
   const composed = { config, db, log, platform, freshResolver, baseUrl, logo, commands: options.allCommands };
   const examine: ServiceOptions["examine"] = (testedLists) => examineServer(config, db.path, testedLists);
@@ -130,14 +130,13 @@ const serveUntilSignal = async ({ db, http, removeShownKeys }: OpenedServer, opt
   const serviceOptions = { ...composed, examine, startThread, problems: () => options.problems.list() };
   const service = new Service(serviceOptions);
   await service.bulk.jobs.recover();
-  const url = baseUrlOf(config, http.port);
   const reports = await receiveReports(service, { config, log });
   if (!service.accounts.users.hasUsers() && !service.accounts.setupLinks.isFirstOpen())
     log.warn("the dashboard has no user", { create_one: "postwarden users add EMAIL" });
   options.gate.open({ applicationOf: createApplications(service, serviceOptions, clients), metrics: service.metrics });
   removeShownKeys();
   systemClock.after(RELEASE_AFTER_MS, () => Bun.gc(true));
-  log.info("listening", { url, host: config.host, port: http.port });
+  log.info("listening", { url: baseUrl, host: config.host, port: http.port });
 
   await service.correctPlannedTimes();
   if (config.metricsToken !== null) service.metrics.start();

@@ -78,6 +78,19 @@ describe("serve", () => {
     expect(second).toMatchObject({ status: 0, out: "" });
   });
 
+  test("its links have the port that the system chose", async () => {
+    await whileServing({ DATA_DIR: join(dataDir, "..", "links") }, async ({ url, testKey }) => {
+      const post = async (path: string, body: unknown) => {
+        const headers = { authorization: `Bearer ${testKey}` };
+        const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+        return (await response.json()) as { readonly url: string; readonly domain: { readonly id: string } };
+      };
+      const { domain } = await post("/v1/dmarc/domains", { domain: "example.com" });
+      const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+      expect((await post(`/v1/dmarc/domains/${domain.id}/report-links`, { expires_at })).url).toStartWith(`${url}/r/`);
+    });
+  });
+
   test("shows the keys of the new account as JSON when asked", async () => {
     const settings = { DATA_DIR: join(dataDir, "..", "json"), PORT: "0" };
     const { status, json } = await run(["serve", "--json"], { settings });
