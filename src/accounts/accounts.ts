@@ -44,18 +44,33 @@ export const describeUnknownAccount = (name: string): string =>
 /** What to say where an account is needed before the first one exists. */
 export const NO_ACCOUNT_YET = "There is no account yet. Create one: `postwarden accounts create NAME`.";
 
-/** The id of the account that gets the reports of the mailbox: the named one, or with null the only one. The error is a sentence. */
-export const accountOfMailbox = (store: AccountStore, name: string | null): Result<string, string> => {
+/** The id of the account that a setting names: the named one, or with null the only one. The error is a sentence. */
+export const accountOfSetting = (
+  store: Pick<AccountStore, "findAccountByName" | "listAccounts">,
+  setting: string,
+  name: string | null,
+): Result<string, string> => {
   if (name !== null) {
     const account = store.findAccountByName(name);
     if (account !== undefined) return ok(account.id);
-    return err(`POSTWARDEN_IMAP_ACCOUNT: ${describeUnknownAccount(name)}`);
+    return err(`${setting}: ${describeUnknownAccount(name)}`);
   }
   const [only, another] = store.listAccounts();
   if (only === undefined) return err(NO_ACCOUNT_YET);
-  return another === undefined
-    ? ok(only.id)
-    : err("There are several accounts. Set POSTWARDEN_IMAP_ACCOUNT to the name of one.");
+  return another === undefined ? ok(only.id) : err(`There are several accounts. Set ${setting} to the name of one.`);
+};
+
+/** As `accountOfSetting`; a disabled account is an error. */
+export const enabledAccount = (
+  store: Pick<AccountStore, "findAccount" | "findAccountByName" | "listAccounts">,
+  setting: string,
+  name: string | null,
+): Result<string, string> => {
+  const found = accountOfSetting(store, setting, name);
+  const account = found.ok ? store.findAccount(found.value) : undefined;
+  return account === undefined || account.disabledAtMs === null
+    ? found
+    : err(`${setting}: The account "${account.name}" is disabled.`);
 };
 
 /** A problem with the account of this name, as a sentence. */

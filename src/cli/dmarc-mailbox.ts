@@ -1,7 +1,7 @@
 import { manualHint } from "../foundation/base/manual-hint.ts";
 import { systemClock } from "../foundation/base/clock.ts";
 import { imapLoginOf, mailboxNameOf } from "../dmarc/reports/mailbox/open.ts";
-import { accountOfMailbox } from "../accounts/accounts.ts";
+import { accountOfSetting } from "../accounts/accounts.ts";
 import { AccountStore } from "../accounts/store.ts";
 import type { Db } from "../foundation/db/open.ts";
 import { MailboxStore } from "../dmarc/reports/mailbox/mailbox-sync.ts";
@@ -33,7 +33,7 @@ const countAfter = async (session: ImapSession, uid: number): Promise<number> =>
 const inspectMailbox = async (session: ImapSession, settings: ImapSettings, db: Db) => {
   const state = new MailboxStore(db).find(mailboxNameOf(settings));
   const lastUid = state?.uidValidity === session.uidValidity ? state.lastUid : 0;
-  const account = accountOfMailbox(new AccountStore(db), settings.account);
+  const account = accountOfSetting(new AccountStore(db), "POSTWARDEN_IMAP_ACCOUNT", settings.account);
   return {
     mailbox: formatImapUrl(settings.url),
     messages: session.messages,

@@ -3,6 +3,7 @@ import { systemClock } from "../foundation/base/clock.ts";
 import { type Log, logUnhandled, type RecentProblems } from "../foundation/base/log.ts";
 import { waitFor } from "../foundation/base/wait.ts";
 import { examineServer } from "../service/examination.ts";
+import { formatPolicyAddress } from "../verify/policy/policy-settings.ts";
 import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import { openReceiver } from "../dmarc/reports/open.ts";
 import { createApplications } from "../service/applications.ts";
@@ -82,6 +83,15 @@ const receiveReports = async (
   return { close: () => receiver.close(), renewCertificate };
 };
 
+/** Listens for mail servers that ask about recipients, where an address is set. */
+const answerMailServers = async ({ policy }: Service, { log }: { readonly log: Log }): Promise<void> => {
+  const opened = await policy.listen();
+  if (!opened.ok) throw new CommandFailed(opened.error, "policy_listen");
+  if (opened.value === null) return;
+  log.info("answering mail servers about recipients", { on: formatPolicyAddress(opened.value) });
+  for (const finding of policy.findings()) log.warn("the policy service has no account", { finding });
+};
+
 /** Stops accepting work, stores or ends what is in progress, and closes all connections. */
 const stopService = async (
   service: Service,
@@ -89,10 +99,12 @@ const stopService = async (
 ): Promise<void> => {
   service.metrics.stop();
   const closed = http.stop();
+  const policyStopped = service.policy.stop();
   await reports?.close();
   const drained = service.engine.drain();
   service.backups?.stop();
   await Promise.all([
+    policyStopped,
     service.verification.runner.stop(),
     service.bulk.jobs.stop(),
     service.purge.stop(),
@@ -131,6 +143,7 @@ const serveUntilSignal = async ({ db, http, removeShownKeys }: OpenedServer, opt
   const service = new Service(serviceOptions);
   await service.bulk.jobs.recover();
   const reports = await receiveReports(service, { config, log });
+  await answerMailServers(service, { log });
   if (!service.accounts.users.hasUsers() && !service.accounts.setupLinks.isFirstOpen())
     log.warn("the dashboard has no user", { create_one: "postwarden users add EMAIL" });
   options.gate.open({ applicationOf: createApplications(service, serviceOptions, clients), metrics: service.metrics });

@@ -1,5 +1,6 @@
 import type { DnsServer } from "../foundation/net/dns.ts";
 import type { SmtpRelay } from "../foundation/net/mailer.ts";
+import type { PolicyAddress } from "../verify/policy/policy-settings.ts";
 
 /** The settings that the checks read. */
 export interface DoctorSettings {
@@ -22,5 +23,8 @@ export interface DoctorSettings {
   readonly geoipPaths: readonly string[];
   readonly reportHost: string | null;
   readonly reportListen: DnsServer | null;
+  readonly policyListen: PolicyAddress | null;
+  readonly policyNetworks: readonly string[];
+  readonly policyAccount: string | null;
   readonly notifyRelay: SmtpRelay | null;
 }

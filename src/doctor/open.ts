@@ -20,6 +20,7 @@ import { checkListings, type ListingLookup } from "./listings-check.ts";
 import { checkNetworks } from "./networks-check.ts";
 import { checkNotify } from "./notify-check.ts";
 import { checkOpenFiles, readOpenFiles } from "./open-files-check.ts";
+import { checkPolicy, readAccounts } from "./policy-check.ts";
 import { checkReports } from "./reports-check.ts";
 import { checkHelo, checkSender } from "./sender-check.ts";
 import { runChecks, type AreaCheck, type DoctorFinding } from "./doctor-check.ts";
@@ -96,6 +97,10 @@ const checksOf = (
       run: () => checkBlocklistsThrough(listed.lists, { servers, clock, tested: testedLists?.() ?? null }),
     },
     { area: "Report mail", run: () => checkReports({ ...reports, mailHost, resolver, clock }) },
+    {
+      area: "Outgoing mail",
+      run: () => checkPolicy({ config, clock, readAccounts: () => readAccounts(file.database) }),
+    },
     { area: "Alert mail", run: () => checkNotify({ config, clock }) },
   ];
 };

@@ -1,5 +1,5 @@
 import { AccountsSlice, UsageSlice, openSuppressions } from "../accounts/open.ts";
-import { accountOfMailbox } from "../accounts/accounts.ts";
+import { accountOfSetting, enabledAccount } from "../accounts/accounts.ts";
 import { actorOfProcess } from "../accounts/audit-store.ts";
 import type { PasswordCosts } from "../accounts/passwords.ts";
 import type { Suppressions } from "../accounts/suppress/store.ts";
@@ -24,6 +24,7 @@ import type { Platform } from "../foundation/net/platform.ts";
 import { NotificationsSlice } from "../notifications/open.ts";
 import { VerificationExpiry } from "../verify/checks.ts";
 import { VerificationExpiryStore } from "../verify/store.ts";
+import { PolicySlice } from "../verify/policy/open.ts";
 import { EngineSlice, type ServiceEngine, VerifySlice } from "../verify/open.ts";
 import type { StartThread } from "../verify/thread/engine-thread.ts";
 import type { SmtpDeps } from "../verify/smtp/open.ts";
@@ -75,6 +76,7 @@ export class Service {
   readonly suppressions: Suppressions;
   readonly engine: ServiceEngine;
   readonly verification: VerifySlice;
+  readonly policy: PolicySlice;
   readonly notifications: NotificationsSlice;
   readonly blocklist: BlocklistSlice;
   readonly bulk: BulkSlice;
@@ -120,11 +122,12 @@ export class Service {
     });
     this.dmarc = new DmarcSlice(runtime, config, {
       ...{ platform, freshResolver: fresh, outbound, mailHost: mailHostOf(config), publicUrl: options.baseUrl },
-      ...{ accountOf: (name) => accountOfMailbox(accounts, name), program },
+      ...{ accountOf: (name) => accountOfSetting(accounts, "POSTWARDEN_IMAP_ACCOUNT", name), program },
     });
     this.engine = openEngine(options, { platform, fresh, network, suppressions: this.suppressions });
     const { engines, attempts, smtp } = this.engine;
     this.verification = new VerifySlice(runtime, { engines, attempts, credits });
+    this.policy = openPolicy(runtime, config, this);
     this.bulk = new BulkSlice(runtime, config, {
       ...{ credits, engine: this.engine, checks: this.verification.runner },
       ...{ urls: outbound.urls, mailing: outbound.mailing, idempotency: this.verification.idempotency },
@@ -147,7 +150,12 @@ export class Service {
 
   /** What an operator must look at, apart from lists that cannot be used: they are part of what needs attention among blocklists. */
   findings(): ReadonlyArray<{ readonly label: string; readonly text: string }> {
-    const parts = { Egress: this.engine.smtp.egresses, "Report mail": this.dmarc, Backup: this.backups };
+    const parts = {
+      Egress: this.engine.smtp.egresses,
+      "Report mail": this.dmarc,
+      "Outgoing mail": this.policy,
+      Backup: this.backups,
+    };
     return Object.entries(parts).flatMap(([label, part]) => (part?.findings() ?? []).map((text) => ({ label, text })));
   }
 
@@ -178,6 +186,16 @@ const openEngine = (
   const noteNetwork: ThreadedEngineDeps["noteNetwork"] = (tally) => network.add(tally);
   return new ThreadedEngine(platform, config, { log, start, matchSuppression, noteNetwork });
 };
+
+const openPolicy = (
+  runtime: Runtime,
+  config: Config,
+  { accounts: { store }, verification, suppressions, metrics }: Service,
+): PolicySlice =>
+  new PolicySlice(runtime, config, {
+    ...{ checks: verification.checks, matchSuppression: suppressions.match, watch: metrics.policy },
+    accountOf: (name) => enabledAccount(store, "POSTWARDEN_POLICY_ACCOUNT", name),
+  });
 
 const openMachine = (runtime: Runtime, doctor: Doctor): MachineAcknowledgements =>
   new MachineAcknowledgements(runtime, { store: new MachineAcknowledgementStore(runtime.db), doctor });

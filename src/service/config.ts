@@ -2,7 +2,8 @@ import { err, ok, type Result } from "../foundation/base/errors.ts";
 import { nearestName } from "../foundation/base/nearest.ts";
 import type { z } from "zod";
 import { imapProblem, imapSettingsOf } from "./imap-settings.ts";
-import { PREFIX, settings, type Shown } from "./settings.ts";
+import { PREFIX, type Shown } from "./setting.ts";
+import { settings } from "./settings.ts";
 
 export const DATA_DIR_SETTING = `${PREFIX}DATA_DIR`;
 export const HOST_SETTING = `${PREFIX}HOST`;
@@ -27,6 +28,9 @@ const conflictsOf = (values: Values): readonly string[] => {
     ...(isHalf(reportTlsCertPath, reportTlsKeyPath) ? [bothOrNeither("REPORT_TLS_CERT", "REPORT_TLS_KEY")] : []),
     ...(values.reportListen !== null && values.reportHost === null
       ? [`${PREFIX}REPORT_LISTEN needs ${PREFIX}REPORT_HOST, the domain of the report addresses.`]
+      : []),
+    ...(values.policyListen === null && values.policyAccount !== null
+      ? [`${PREFIX}POLICY_ACCOUNT requires ${PREFIX}POLICY_LISTEN.`]
       : []),
     ...(values.backupDir === values.dataDir
       ? [`${PREFIX}BACKUP_DIR must not be the data directory. Choose a directory on another disk.`]

@@ -8,9 +8,12 @@ import type { SmtpRelay } from "../foundation/net/mailer.ts";
 import { safeLine } from "../foundation/base/visible-text.ts";
 import { parseCidr } from "../foundation/base/cidr.ts";
 import { parseDnsServers } from "../foundation/net/resolv-conf.ts";
+import { POLICY_REASONS, type PolicyAddress, type PolicyReason } from "../verify/policy/policy-settings.ts";
 import type { SocksProxy } from "../foundation/net/socks-connector.ts";
 
 const PORT_MAX = 65_535;
+/** `sun_path` has 108 bytes with its final zero (unix(7)). */
+const SOCKET_PATH_BYTES_MAX = 107;
 /** Receivers look up names with further labels in front, which must fit 253 octets. */
 const REPORT_HOST_OCTETS_MAX = 200;
 
@@ -198,6 +201,25 @@ export const listenAddress = z.string().transform((text, context) => {
   });
   return z.NEVER;
 });
+
+/** Where the policy service listens: an address with a port, or the absolute path of a Unix socket. */
+export const policyAddress = z.string().transform((text, context): PolicyAddress => {
+  const path = text.trim();
+  if (path.startsWith("/") && Buffer.byteLength(path) <= SOCKET_PATH_BYTES_MAX && !path.endsWith("/")) return { path };
+  const address = listenAddress.safeParse(text);
+  if (address.success) return address.data;
+  context.addIssue({
+    code: "custom",
+    message: `${quote(text)} is not an IP address with a port, such as 127.0.0.1:10040, nor the path of a Unix socket of at most ${SOCKET_PATH_BYTES_MAX} bytes`,
+  });
+  return z.NEVER;
+});
+
+/** A result that may reject a recipient. */
+export const policyReason = (item: string): Result<PolicyReason, string> => {
+  const reason = POLICY_REASONS.find((one) => one === item);
+  return reason === undefined ? err(`is not one of ${POLICY_REASONS.join(", ")}`) : ok(reason);
+};
 
 /** A comma list of name servers. */
 export const dnsServers = z.string().transform((text, context) => {

@@ -5,8 +5,10 @@ import { LOG_LEVELS } from "../foundation/base/log.ts";
 import { formatServer } from "../foundation/net/dns.ts";
 import { formatImapUrl } from "../foundation/net/imap-client.ts";
 import { formatRelay } from "../foundation/net/mailer.ts";
+import { formatPolicyAddress } from "../verify/policy/policy-settings.ts";
 import { formatProxy } from "../foundation/net/socks-connector.ts";
 import { formatImapAfter, imapAddress, imapAfter, imapUrl } from "./imap-settings.ts";
+import { formattedSetting, optional, PREFIX, setting, type Shown } from "./setting.ts";
 import {
   brandName,
   byNumber,
@@ -25,6 +27,8 @@ import {
   mailDomain,
   notifyFrom,
   onOff,
+  policyAddress,
+  policyReason,
   choiceOf,
   reportHost,
   keptDays,
@@ -37,46 +41,6 @@ import {
 
 /** Each is read into memory. */
 const GEOIP_FILES_MAX = 8;
-export const PREFIX = "POSTWARDEN_";
-
-/** A value as `postwarden config` shows it; null when the setting is not set. */
-export type Shown = string | number | readonly (string | number)[] | null;
-
-/** A setting: its name without the prefix, how its text is read, and how the value is shown, without any secret. */
-interface Setting<Schema extends z.ZodType> {
-  readonly name: string;
-  /** What it does, as Markdown. */
-  readonly description: string;
-  readonly schema: Schema;
-  readonly show: (value: z.output<Schema>) => Shown;
-  /** The default in words, where its value depends on the machine or is not set. */
-  readonly defaultWords?: string;
-}
-
-/** A setting whose value is shown as it is. */
-const setting = <Schema extends z.ZodType<Shown>>(
-  name: string,
-  description: string,
-  schema: Schema,
-  defaultWords?: string,
-): Setting<Schema> => formatted(name, description, schema, (value) => value, defaultWords);
-
-/** A setting whose value `show` formats. */
-const formatted = <Schema extends z.ZodType>(
-  name: string,
-  description: string,
-  schema: Schema,
-  show: (value: z.output<Schema>) => Shown,
-  defaultWords?: string,
-): Setting<Schema> => ({
-  name,
-  description,
-  schema,
-  show,
-  ...(defaultWords === undefined ? {} : { defaultWords }),
-});
-
-const optional = <Schema extends z.ZodType>(schema: Schema) => schema.optional().transform((value) => value ?? null);
 const text = z.string().min(1);
 const showDays = (days: number | null) => days ?? "off";
 const showOnOff = (isOn: boolean): string => (isOn ? "on" : "off");
@@ -125,7 +89,7 @@ export const settings = {
     "Networks (CIDR) whose `X-Forwarded-For` names the client in the log.",
     commaList(cidr).prefault(""),
   ),
-  dnsServers: formatted(
+  dnsServers: formattedSetting(
     "DNS_SERVERS",
     "Name servers to ask: comma-separated `ip`, `ip:port`, `[ipv6]:port`.",
     optional(dnsServers),
@@ -138,7 +102,7 @@ export const settings = {
     heloName.default(() => ownHostName()),
     "the host name",
   ),
-  mailFrom: formatted(
+  mailFrom: formattedSetting(
     "MAIL_FROM",
     "Envelope sender; `<>` is the null sender of bounces.",
     sender.default(""),
@@ -187,7 +151,7 @@ export const settings = {
     commaList(ipAddress).prefault(""),
     "the choice of the system",
   ),
-  socksProxies: formatted(
+  socksProxies: formattedSetting(
     "SOCKS_PROXIES",
     "`socks5://user:password@host:port`: further egress, in turn.",
     commaList(socksProxy, byNumber).prefault(""),
@@ -203,13 +167,13 @@ export const settings = {
     "Networks (CIDR) that are not public but may receive webhooks; hosts in them may have http URLs.",
     commaList(cidr).prefault(""),
   ),
-  useProxyEnv: formatted(
+  useProxyEnv: formattedSetting(
     "USE_PROXY_ENV",
     "`on` sends webhooks through `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` (except `NO_PROXY`). `NODE_TLS_REJECT_UNAUTHORIZED` never turns certificate checks off.",
     onOff.prefault("off"),
     showOnOff,
   ),
-  dnsblSignal: formatted(
+  dnsblSignal: formattedSetting(
     "DNSBL_SIGNAL",
     "`off`: verifications do not query blocklists about the domain and its mail hosts.",
     onOff.prefault("on"),
@@ -221,7 +185,7 @@ export const settings = {
     optional(text),
     "built in",
   ),
-  blocklistKeys: formatted(
+  blocklistKeys: formattedSetting(
     "BLOCKLIST_KEYS",
     "`list=key` pairs for lists that require a key.",
     listKeys.prefault(""),
@@ -242,31 +206,31 @@ export const settings = {
     "Retention of checks; those in which a listing began or ended are kept at least 400 days.",
     wholeNumber(1, 3_650).prefault("90"),
   ),
-  verificationRetentionDays: formatted(
+  verificationRetentionDays: formattedSetting(
     "VERIFICATION_RETENTION_DAYS",
     "[Retention](running-it.md#retention) of single verifications.",
     keptDays.prefault("400"),
     showDays,
   ),
-  evidenceRetentionDays: formatted(
+  evidenceRetentionDays: formattedSetting(
     "EVIDENCE_RETENTION_DAYS",
     "Retention of the evidence of single verifications and lists.",
     keptDays.prefault("30"),
     showDays,
   ),
-  listRetentionDays: formatted(
+  listRetentionDays: formattedSetting(
     "LIST_RETENTION_DAYS",
     "Retention of lists with their results.",
     keptDays.prefault("400"),
     showDays,
   ),
-  listFileRetentionDays: formatted(
+  listFileRetentionDays: formattedSetting(
     "LIST_FILE_RETENTION_DAYS",
     "Retention of the other columns of the files of lists.",
     keptDays.prefault("30"),
     showDays,
   ),
-  reportMailRetentionDays: formatted(
+  reportMailRetentionDays: formattedSetting(
     "REPORT_MAIL_RETENTION_DAYS",
     "Retention of report mails and uploads of no domain, and `raw_retention_days` of new domains.",
     keptDays.prefault("90"),
@@ -285,7 +249,7 @@ export const settings = {
       .prefault(""),
   ),
   reportHost: setting("REPORT_HOST", "Mail domain of report addresses.", optional(reportHost)),
-  reportListen: formatted(
+  reportListen: formattedSetting(
     "REPORT_LISTEN",
     "`ip:port` or `[ipv6]:port` that receives the mail of report addresses.",
     optional(listenAddress),
@@ -298,7 +262,7 @@ export const settings = {
     "self-signed",
   ),
   reportTlsKeyPath: setting("REPORT_TLS_KEY", "PEM file of the key of that certificate.", optional(text)),
-  imapUrl: formatted(
+  imapUrl: formattedSetting(
     "IMAP_URL",
     "Mailbox of report mail: `imaps://user:password@host:port/Folder`, or `imap://` with STARTTLS.",
     optional(imapUrl),
@@ -309,7 +273,7 @@ export const settings = {
     "File with the password, instead of a password in the URL.",
     optional(text),
   ),
-  imapTokenCommand: formatted(
+  imapTokenCommand: formattedSetting(
     "IMAP_TOKEN_COMMAND",
     "Command that prints an OAuth 2.0 access token, instead of a password in the URL.",
     optional(text),
@@ -321,7 +285,7 @@ export const settings = {
     optional(text),
     "that of the system",
   ),
-  imapAfter: formatted(
+  imapAfter: formattedSetting(
     "IMAP_AFTER",
     "What to do with a stored message: `seen`, `move:Folder`, `delete`, `keep`.",
     imapAfter.prefault("seen"),
@@ -339,7 +303,47 @@ export const settings = {
     optional(imapAddress),
     "the user, if it is an address",
   ),
-  notifyRelay: formatted(
+  policyListen: formattedSetting(
+    "POLICY_LISTEN",
+    "`ip:port` or the path of a Unix socket where [mail servers ask about recipients](outgoing-mail.md).",
+    optional(policyAddress),
+    (address) => address && formatPolicyAddress(address),
+  ),
+  policyNetworks: setting(
+    "POLICY_NETWORKS",
+    "Networks (CIDR) that may ask, beside this machine.",
+    commaList(cidr).prefault(""),
+    "only this machine",
+  ),
+  policyAccount: setting(
+    "POLICY_ACCOUNT",
+    "Account whose results answer, and that is charged for verifications of recipients.",
+    optional(text),
+    "the only account",
+  ),
+  policyMode: setting(
+    "POLICY_MODE",
+    "`reject`, or `warn`: the mail server logs a warning instead.",
+    choiceOf(["reject", "warn"]).default("reject"),
+  ),
+  policyReject: setting(
+    "POLICY_REJECT",
+    "Results that reject a recipient: `mailbox_not_found`, `domain_not_found`, `mailbox_disabled`, `no_mail_server`, `null_mx`.",
+    commaList(policyReason).prefault("mailbox_not_found,domain_not_found"),
+  ),
+  policySuppression: formattedSetting(
+    "POLICY_SUPPRESSION",
+    "`off`: the suppression list does not reject.",
+    onOff.prefault("on"),
+    showOnOff,
+  ),
+  policyMaxAgeDays: setting("POLICY_MAX_AGE_DAYS", "Older results do not reject.", wholeNumber(1, 400).prefault("30")),
+  policyVerifyPerDay: setting(
+    "POLICY_VERIFY_PER_DAY",
+    "Unknown recipients that are verified in the background in a day (UTC); `0`: none.",
+    wholeNumber(0, 1_000_000).prefault("1000"),
+  ),
+  notifyRelay: formattedSetting(
     "NOTIFY_SMTP_URL",
     "Relay of alert mail: `smtp://user:password@host:port` or `smtps://`.",
     optional(smtpUrl),
@@ -352,7 +356,7 @@ export const settings = {
     commaList(mailDomain).prefault(""),
     "all",
   ),
-  metricsToken: formatted(
+  metricsToken: formattedSetting(
     "METRICS_TOKEN",
     "Enables [`/metrics`](running-it.md#metrics) for requests with this bearer token (32 characters or more).",
     optional(metricsToken),
@@ -364,7 +368,7 @@ export const settings = {
     wholeNumber(0, 1).default(() => (availableParallelism() > 1 ? 1 : 0)),
     "`1`; `0` on a machine with one core",
   ),
-  docs: formatted("DOCS", "`off`: no manual at `/docs`.", onOff.prefault("on"), showOnOff),
+  docs: formattedSetting("DOCS", "`off`: no manual at `/docs`.", onOff.prefault("on"), showOnOff),
   logLevel: setting("LOG_LEVEL", "`debug`, `info`, `warn`, `error` or `silent`.", choiceOf(LOG_LEVELS).default("info")),
 };
 

@@ -7,20 +7,20 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 24_854,
+  accounts: 24_946,
   blocklist: 61_849,
   bulk: 53_478,
-  cli: 52_041,
-  dashboard: 164_838,
+  cli: 52_154,
+  dashboard: 164_861,
   dmarc: 224_468,
-  doctor: 12_916,
+  doctor: 13_682,
   foundation: 96_484,
   "main.ts": 133,
   notifications: 35_099,
-  service: 44_010,
-  verify: 58_405,
+  service: 44_809,
+  verify: 63_540,
 };
-const FILES_MAX = 716;
+const FILES_MAX = 726;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

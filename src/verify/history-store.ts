@@ -59,7 +59,7 @@ const prepareAll = (db: Db) =>
   });
 
 /** The least id that was made at a time. */
-const idOfTime = (time: number): string => {
+export const idOfTime = (time: number): string => {
   const digits = time.toString(16).padStart(12, "0");
   return `${digits.slice(0, 8)}-${digits.slice(8)}`;
 };

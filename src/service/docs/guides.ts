@@ -7,6 +7,7 @@ import dmarcReports from "./manual/dmarc-reports.md" with { type: "text" };
 import dmarcSenders from "./manual/dmarc-senders.md" with { type: "text" };
 import gettingStarted from "./manual/getting-started.md" with { type: "text" };
 import mtaSts from "./manual/mta-sts.md" with { type: "text" };
+import outgoingMail from "./manual/outgoing-mail.md" with { type: "text" };
 import lists from "./manual/lists.md" with { type: "text" };
 import releaseNotes from "./manual/release-notes.md" with { type: "text" };
 import runningIt from "./manual/running-it.md" with { type: "text" };
@@ -39,6 +40,7 @@ export const GUIDES: readonly Guide[] = Object.entries({
   "dmarc-senders": dmarcSenders,
   "dmarc-alerts": dmarcAdvice,
   "mta-sts": mtaSts,
+  "outgoing-mail": outgoingMail,
   "webhooks-and-mail": webhooksAndMail,
   channels,
   "agents-and-scripts": agentsAndScripts,

@@ -5,6 +5,10 @@ import { completeRegistry, type ServiceState, stateRegistry } from "./state-metr
 import { Counter, Registry, Gauge, Histogram } from "./prometheus.ts";
 import { SummedCounter } from "./summed-counter.ts";
 import { readdirSync, readFileSync } from "node:fs";
+import { BACKGROUND_OUTCOMES } from "../../verify/policy/background-checks.ts";
+import type { PolicyWatch } from "../../verify/policy/open.ts";
+import { POLICY_REFUSALS } from "../../verify/policy/policy-listener.ts";
+import { POLICY_DECISIONS } from "../../verify/policy/recipient-policy.ts";
 import type { Fact } from "../../foundation/db/facts.ts";
 
 const metricRowSchema = z.object({
@@ -28,10 +32,12 @@ export class Metrics {
   readonly #process: ProcessMetrics;
   readonly activity: ActivityMetrics;
   readonly network: NetworkMetrics;
+  readonly policy: PolicyWatch;
 
   constructor(clock: Clock) {
     this.activity = new ActivityMetrics(this.#registry);
     this.network = new NetworkMetrics(this.#registry, clock);
+    this.policy = watchPolicy(this.#registry);
     this.#process = new ProcessMetrics(this.#registry, clock);
     this.#requests = new SummedCounter({
       ...{ registers: [this.#registry], name: "postwarden_http_requests_total" },
@@ -190,6 +196,43 @@ const createCounters = (registry: Registry) => {
       labelNames: ["mode"] as const,
       buckets: DELIVERY_BUCKETS_S,
     }),
+  };
+};
+
+const POLICY_BUCKETS_S = [0.0001, 0.0005, 0.001, 0.005, 0.02, 0.1, 0.5];
+
+/** Counts what mail servers were answered about recipients. */
+const watchPolicy = (registry: Registry): PolicyWatch => {
+  const registers = [registry];
+  const answers = new SummedCounter({
+    ...{ registers, name: "postwarden_policy_answers_total" },
+    help: "Answers to mail servers about recipients, by what was decided.",
+    labelNames: ["decision"] as const,
+  });
+  const seconds = new Histogram({
+    ...{ registers, name: "postwarden_policy_answer_seconds", buckets: POLICY_BUCKETS_S },
+    help: "Time from a complete question of a mail server to its answer.",
+  });
+  const refusals = new SummedCounter({
+    ...{ registers, name: "postwarden_policy_refused_connections_total" },
+    help: "Connections of mail servers that were refused or ended, by reason.",
+    labelNames: ["reason"] as const,
+  });
+  const background = new SummedCounter({
+    ...{ registers, name: "postwarden_policy_recipients_total" },
+    help: "Recipients of outgoing mail without a certain result, by what became of them.",
+    labelNames: ["outcome"] as const,
+  });
+  for (const decision of POLICY_DECISIONS) answers.inc({ decision }, 0);
+  for (const reason of POLICY_REFUSALS) refusals.inc({ reason }, 0);
+  for (const outcome of BACKGROUND_OUTCOMES) background.inc({ outcome }, 0);
+  return {
+    answered: (decision, elapsedS) => {
+      answers.inc({ decision });
+      seconds.observe(elapsedS);
+    },
+    refused: (reason) => refusals.inc({ reason }),
+    background: (outcome) => background.inc({ outcome }),
   };
 };
 
