@@ -2,7 +2,7 @@
  * The laboratory: real name and mail servers on loopback addresses, and the binary asked about addresses whose true
  * state is known, then about targets on blocklists of every behaviour, then DMARC with reporters that really exist.
  * `--only PATTERN` keeps the rows whose theme, address or true state matches (the themes of the others are
- * "blocklists", "trust", "dmarc", "fleet", "imap", "outage", "package", "proxies", "standby" and "webhooks"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
+ * "blocklists", "trust", "dmarc", "fleet", "imap", "outage", "outgoing", "package", "proxies", "standby" and "webhooks"); `--keep` starts the servers, prints the environment by which to try the binary by hand, and
  * waits for Ctrl-C. `--binary PATH` tries another one; POSTWARDEN_WORKERS in the environment, with or without threads.
  */
 import { chmod, mkdtemp, rm } from "node:fs/promises";
@@ -28,6 +28,7 @@ import {
 import { runImap } from "./lab/imap.ts";
 import { startExim, startOpensmtpd, startPostgrey, startSinks } from "./lab/mail-servers.ts";
 import { claimsText, runOutage } from "./lab/outage.ts";
+import { runOutgoing } from "./lab/outgoing.ts";
 import { runPackage } from "./lab/package.ts";
 import { THREADS } from "./harness/binary.ts";
 import { ensurePackages } from "./lab/packages.ts";
@@ -91,6 +92,7 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
     "fleet",
     "imap",
     "outage",
+    "outgoing",
     "package",
     "proxies",
     "standby",
@@ -118,6 +120,7 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const simulated = Promise.allSettled([part("fleet", () => runFleet(supervisor))]);
   const dmarc = await part("dmarc", () => runDmarc(supervisor, subject, CACHE));
   const imap = await part("imap", () => runImap(supervisor, subject, CACHE));
+  const outgoing = await part("outgoing", () => runOutgoing(supervisor, subject, join(CACHE, "exim4-daemon-light")));
   const standby = await part("standby", () => runStandby(supervisor, subject, CACHE));
   const webhooks = await part("webhooks", () => runWebhooks());
   const [fleetEnd] = await simulated;
@@ -131,6 +134,7 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
     ...dmarc,
     ...imap,
     ...outage,
+    ...outgoing,
     ...standby,
     ...webhooks,
     ...fleet,
@@ -143,6 +147,7 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
       dmarcText(dmarc) +
       claimsText("imap", imap) +
       claimsText("outage", outage) +
+      claimsText("outgoing", outgoing) +
       claimsText("standby", standby) +
       claimsText("webhooks", webhooks) +
       claimsText("fleet", fleet) +

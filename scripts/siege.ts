@@ -11,6 +11,7 @@ import { agentAttacks } from "./siege/attacks-agents.ts";
 import { imapAttacks } from "./siege/attacks-imap.ts";
 import { listAttacks } from "./siege/attacks-lists.ts";
 import { memoryAttacks } from "./siege/attacks-memory.ts";
+import { outgoingAttacks } from "./siege/attacks-outgoing.ts";
 import { reportAttacks } from "./siege/attacks-reports.ts";
 import { requestAttacks } from "./siege/attacks-requests.ts";
 import { signInAttacks } from "./siege/attacks-sign-in.ts";
@@ -30,6 +31,7 @@ const ATTACKS: readonly Attack[] = [
   ...listAttacks,
   ...webhookAttacks,
   ...imapAttacks,
+  ...outgoingAttacks,
   ...signInAttacks,
   ...agentAttacks,
 ];

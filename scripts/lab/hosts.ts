@@ -44,6 +44,13 @@ export const EXITS = {
 export const HTTP = { ip: "127.10.0.80", port: 8085 } as const;
 /** Of the service whose resolver and mail host go away. */
 export const OUTAGE_HTTP = { ip: "127.10.0.80", port: 8088 } as const;
+/** The service that mail servers ask about recipients, and those mail servers. */
+export const OUTGOING = {
+  http: { ip: "127.10.0.80", port: 8090 },
+  policy: { ip: "127.10.9.40", port: 10_040 },
+  postfix: "127.10.9.2",
+  exim: "127.10.9.3",
+} as const;
 /** Of the service behind reverse proxies. */
 export const PROXIED_HTTP = { ip: "127.10.0.80", port: 8089 } as const;
 /** Of the service that watches the lab's blocklists. */

@@ -110,20 +110,34 @@ begin rewrite
 begin authenticators
 `;
 
-/** Starts Exim from the unpacked package, in a mount namespace in which its user exists. */
-export const startExim = async (supervisor: Supervisor, parent: string, unpacked: string): Promise<void> => {
-  const directory = await serverDirectory(parent, EXIM, ["spool", "log"]);
+interface EximInstance {
+  readonly name: string;
+  /** Where it listens. */
+  readonly ip: string;
+  readonly configuration: (directory: string, unpacked: string) => string;
+}
+
+/** Starts an Exim from the unpacked package, in a mount namespace in which its user exists. */
+export const startEximInstance = async (
+  supervisor: Supervisor,
+  { parent, unpacked }: { readonly parent: string; readonly unpacked: string },
+  { name, ip, configuration: configurationOf }: EximInstance,
+): Promise<void> => {
+  const directory = await serverDirectory(parent, name, ["spool", "log"]);
   const configPath = join(directory, "exim.conf");
   const users = await withUsers(directory, [{ name: EXIM_USER, id: EXIM_ID }]);
   const files = { ...users, ...(await withLabResolver(directory)) };
-  await Bun.write(configPath, configuration(directory, unpacked));
+  await Bun.write(configPath, configurationOf(directory, unpacked));
   await supervisor.run(["chown", "-R", `${EXIM_ID}:${EXIM_ID}`, join(directory, "spool"), join(directory, "log")]);
   supervisor.start({
-    name: EXIM,
+    name,
     argv: inNamespace({ files }, [`${unpacked}/usr/sbin/exim4`, "-bdf", "-C", configPath]),
   });
-  await supervisor.waitForPort(EXIM, addressOf("exim"), SMTP_PORT);
+  await supervisor.waitForPort(name, ip, SMTP_PORT);
 };
+
+export const startExim = (supervisor: Supervisor, parent: string, unpacked: string): Promise<void> =>
+  startEximInstance(supervisor, { parent, unpacked }, { name: EXIM, ip: addressOf("exim"), configuration });
 
 /** How long a first try is turned away: short enough for the binary's retries under test, and far beyond them. */
 const SHORT_DELAY_S = 2;

@@ -18,7 +18,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   "main.ts": 133,
   notifications: 35_099,
   service: 44_809,
-  verify: 63_540,
+  verify: 63_590,
 };
 const FILES_MAX = 726;
 

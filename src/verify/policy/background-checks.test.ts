@@ -95,18 +95,17 @@ describe("recipients to verify", () => {
 
   test("wait without credits, which is logged once, and are tried again", async () => {
     const { add, held, names, counts, lines, clock } = create();
-    add("a");
-    held[0]?.reject(
-      new AppError("insufficient_credits", { message: "Insufficient credits: 1 required, 0 available." }),
-    );
+    const refusal = { message: "Insufficient credits: 1 required, 0 available." };
+    for (const name of ["a", "c"]) add(name);
+    for (const one of held) one.reject(new AppError("insufficient_credits", refusal));
     await settle();
     add("b");
     add("a");
-    expect(names()).toEqual(["a"]);
-    expect(counts).toEqual({ queued: 3, failed: 1 });
+    expect(names()).toEqual(["a", "c"]);
+    expect(counts).toEqual({ queued: 4, failed: 2 });
     await clock.advance(5 * 60_000);
     add("b");
-    expect(names()).toEqual(["a", "b", "a"]);
+    expect(names()).toEqual(["a", "c", "b", "a"]);
     expect(lines.filter((line) => line.includes("recipients of outgoing mail are not verified"))).toHaveLength(1);
   });
 

@@ -142,8 +142,10 @@ export class BackgroundChecks {
       count("verified");
     } catch (error) {
       count("failed");
-      if (this.#stop.signal.aborted) return;
+      this.#begunToday--;
       this.#recent.delete(keyOf(wanted));
+      const isPaused = clock.monotonicMs() < this.#pausedUntilMs;
+      if (isPaused || this.#stop.signal.aborted) return;
       this.#pausedUntilMs = clock.monotonicMs() + PAUSE_MS;
       const reason = error instanceof AppError ? error.message : errorText(error);
       log.warn("recipients of outgoing mail are not verified", { reason, retry_after_s: PAUSE_MS / 1_000 });

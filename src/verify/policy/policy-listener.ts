@@ -3,6 +3,7 @@ import { createServer, connect, type Server, type Socket } from "node:net";
 import { canonicalIp, clientKey, isInNetworks, parseCidrs, parseIp } from "../../foundation/base/cidr.ts";
 import type { Clock } from "../../foundation/base/clock.ts";
 import { err, errorCode, errorText, ok, type Result } from "../../foundation/base/errors.ts";
+import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
 import type { Log } from "../../foundation/base/log.ts";
 import { formatPolicyAddress, type PolicyAddress } from "./policy-settings.ts";
 import { PolicySession } from "./policy-session.ts";
@@ -105,8 +106,9 @@ export class PolicyListener {
       if (problem !== null) this.#refuse(problem, source);
     };
     const answer = (question: PolicyQuestion) => this.#answer(question, source);
+    const turn = () => backgroundTurn(`policy ${clientKey(source)}`);
     const opened: OpenSession = {
-      session: new PolicySession(socket, { clock: this.deps.clock, answer, onClosed }),
+      session: new PolicySession(socket, { clock: this.deps.clock, answer, turn, onClosed }),
       source: clientKey(source),
     };
     this.#sessions.add(opened);

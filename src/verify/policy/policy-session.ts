@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { type Clock, nextTurn } from "../../foundation/base/clock.ts";
+import type { Clock } from "../../foundation/base/clock.ts";
 import { formatAction, PolicyParser, type PolicyProblem, type PolicyQuestion } from "./protocol.ts";
 
 /** Bytes of questions that wait; then the client has to wait. */
@@ -12,13 +12,15 @@ const IDLE_MS = 10 * 60_000;
 export interface PolicySessionDeps {
   readonly clock: Clock;
   readonly answer: (question: PolicyQuestion) => string;
+  /** Resolves when a question may be answered that was sent before the answer to the one before it, as no mail server does. */
+  readonly turn: () => Promise<void>;
   /** Called once, with the reason when it is not the client that ended the connection. */
   readonly onClosed: (problem: PolicyProblem | "timeout" | null) => void;
 }
 
 /**
- * One connection. Questions are answered in their order, one in each turn of the event loop, so that a client that sends thousands at
- * once delays nobody. After an error nothing is sent, as Postfix asks for: it then uses its `default_action`.
+ * One connection. Questions are answered in their order. Of those that a client sends at once, all but the first wait for their
+ * turn, so that thousands of them delay nobody. After an error nothing is sent, as Postfix asks for: it then uses its `default_action`.
  */
 export class PolicySession {
   readonly #parser = new PolicyParser();
@@ -82,7 +84,9 @@ export class PolicySession {
       // Exim reads until the connection ends.
       if (question.form === "line") return this.#finish(answer);
       this.socket.write(answer);
-      if (this.#parser.unreadBytes > 0) await nextTurn();
+      if (this.#parser.unreadBytes === 0) continue;
+      this.#limit(QUESTION_MS);
+      await this.deps.turn();
     }
     this.#isAnswering = false;
     if (this.#isClosed) return;
