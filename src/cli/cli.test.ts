@@ -49,7 +49,7 @@ describe("help", () => {
       expect(example).toStartWith(name);
       if (command.commands.length > 0) return;
       for (const [option] of example.matchAll(/--[a-z-]+/g)) expect(out).toContain(option);
-      if (!["dmarc export", "lists results", "lists changes", "help", "completion"].includes(name))
+      if (!["dmarc export", "lists results", "lists changes", "help", "completion", "mcp"].includes(name))
         expect(out).toContain("--json");
     },
   );

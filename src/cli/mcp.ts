@@ -3,12 +3,12 @@ import { once } from "node:events";
 import { Readable, Writable } from "node:stream";
 import { z } from "zod";
 import { errorText } from "../foundation/base/errors.ts";
+import { CLIENT_VARIABLES } from "../service/config.ts";
 import { VERSION } from "../service/version.ts";
 import { command, option } from "./command.ts";
 import { CommandFailed, type Io, UsageError } from "./io.ts";
 
-const URL_VARIABLE = "POSTWARDEN_URL";
-const KEY_VARIABLE = "POSTWARDEN_API_KEY";
+const { url: URL_VARIABLE, key: KEY_VARIABLE } = CLIENT_VARIABLES;
 /** The API holds a request open for up to 90 seconds. */
 const REQUEST_MS_MAX = 120_000;
 const MESSAGE_BYTES_MAX = 256 * 1024;
@@ -40,7 +40,8 @@ interface Ask {
 
 /** Sends requests to the running service. It follows no redirect: the key is for this service alone. */
 const createClient = (base: URL, key: string) => {
-  const root = base.href.replace(/[/?#]*$/, "");
+  const { origin, pathname } = base;
+  const root = `${origin}${pathname.endsWith("/") ? pathname.slice(0, -1) : pathname}`;
   return (target: string, { headers, ...ask }: Ask = {}, signal?: AbortSignal): Promise<Response> => {
     const deadline = AbortSignal.timeout(REQUEST_MS_MAX);
     return fetch(`${root}${target}`, {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { Glob } from "bun";
-import { readConfig, settingsInForce } from "./config.ts";
+import { CLIENT_VARIABLES, hasSettings, readConfig, settingsInForce } from "./config.ts";
 
 /** The settings with one of them given, by its name without the prefix. */
 const readOne = (name: string, value: string) => readConfig({ [`POSTWARDEN_${name}`]: value });
@@ -252,10 +252,17 @@ describe("the settings in force", () => {
     const guides = [...new Glob("*.md").scanSync(manual)].map((name) => `${manual}${name}`);
     expect(guides.length).toBeGreaterThan(10);
     const named = new Set<string>();
+    const clients: readonly string[] = Object.values(CLIENT_VARIABLES);
     for (const path of [new URL("../../README.md", import.meta.url).pathname, ...guides])
       for (const [name] of (await Bun.file(path).text()).matchAll(/POSTWARDEN_[A-Z_]+/g)) named.add(name);
     expect(named.size).toBeGreaterThan(30);
-    expect([...named].filter((name) => !Object.hasOwn(shown, name))).toEqual([]);
+    expect([...named].filter((name) => !Object.hasOwn(shown, name) && !clients.includes(name))).toEqual([]);
+  });
+
+  test("are none where only variables of clients are", () => {
+    const environment = { POSTWARDEN_URL: "https://x.example", POSTWARDEN_API_KEY: "x" };
+    expect([readConfig(environment).ok, hasSettings(environment)]).toEqual([true, false]);
+    expect([readConfig({ POSTWARDEN_URLS: "x" }).ok, hasSettings({ POSTWARDEN_PORT: "1" })]).toEqual([false, true]);
   });
 
   test("are shown without passwords", () => {

@@ -84,6 +84,12 @@ export const baseUrlOf = ({ baseUrl, tls, host }: Pick<Config, "baseUrl" | "tls"
   return `${tls === null ? "http" : "https"}://${name}:${port}`;
 };
 
+/** Variables of what calls a running service, such as `postwarden mcp`. They are no settings of a service. */
+export const CLIENT_VARIABLES = { url: "POSTWARDEN_URL", key: "POSTWARDEN_API_KEY" } as const;
+
+const isSetting = (name: string): boolean =>
+  name.startsWith(PREFIX) && name !== CLIENT_VARIABLES.url && name !== CLIENT_VARIABLES.key;
+
 /** A name that is no setting, with the one that was probably meant. */
 const unknownSetting = (name: string): string => {
   const names = Object.values(settings).map((known) => known.name);
@@ -101,7 +107,7 @@ const sentence = (text: string): string => (text.endsWith(".") ? text : `${text}
 export const readConfig = (environment: Environment): Result<Config, string[]> => {
   const known = new Set<string>(Object.values(settings).map(({ name }) => name));
   const unknown = Object.entries(environment).flatMap(([name, value]) => {
-    if (!name.startsWith(PREFIX) || value === undefined || value === "") return [];
+    if (!isSetting(name) || value === undefined || value === "") return [];
     const setting = name.slice(PREFIX.length);
     return known.has(setting) ? [] : [unknownSetting(setting)];
   });
@@ -120,7 +126,7 @@ export const readConfig = (environment: Environment): Result<Config, string[]> =
 
 /** Whether an environment has any setting. */
 export const hasSettings = (environment: Environment): boolean =>
-  Object.entries(environment).some(([name, value]) => name.startsWith(PREFIX) && (value ?? "") !== "");
+  Object.entries(environment).some(([name, value]) => isSetting(name) && (value ?? "") !== "");
 
 /** The environment of this process, for `readConfig`; the only place that reads it. */
 export const processEnvironment = (): Environment => Bun.env;
