@@ -68,9 +68,7 @@ export const enabledAccount = (
 ): Result<string, string> => {
   const found = accountOfSetting(store, setting, name);
   const account = found.ok ? store.findAccount(found.value) : undefined;
-  return account === undefined || account.disabledAtMs === null
-    ? found
-    : err(`${setting}: The account "${account.name}" is disabled.`);
+  return account === undefined || account.disabledAtMs === null ? found : err(`${setting}: The account is disabled.`);
 };
 
 /** A problem with the account of this name, as a sentence. */

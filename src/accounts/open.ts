@@ -91,9 +91,13 @@ export class UsageSlice {
 
 /** What the `keyId` of a caller begins with when it is a user of the dashboard. */
 const USER_PREFIX = "user:";
+/** The `keyId` of verifications that the policy service begins for an account: no key has it. */
+export const POLICY_KEY_ID = "policy";
 
 /** Says what a caller is called: the name of an API key, or the address of a user; null for one that was removed. */
-const createCallerNames = (keys: AccountStore, users: UserStore) => (keyId: string) =>
-  keyId.startsWith(USER_PREFIX)
+const createCallerNames = (keys: AccountStore, users: UserStore) => (keyId: string) => {
+  if (keyId === POLICY_KEY_ID) return "Policy service";
+  return keyId.startsWith(USER_PREFIX)
     ? (users.find(keyId.slice(USER_PREFIX.length))?.user.email ?? null)
     : (keys.findKey(keyId)?.name ?? null);
+};

@@ -7,7 +7,7 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 24_946,
+  accounts: 24_965,
   blocklist: 61_849,
   bulk: 53_478,
   cli: 52_168,
@@ -18,7 +18,7 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   "main.ts": 133,
   notifications: 35_099,
   service: 44_849,
-  verify: 63_590,
+  verify: 63_591,
 };
 const FILES_MAX = 726;
 

@@ -103,7 +103,7 @@ test("callers are named by their key or their address, and not when they are gon
     null,
   );
   const id = invited.ok ? invited.value.user.id : "";
-  expect([key.id, `user:${id}`, "user:none", "none", ""].map(callerName)).toEqual([
-    ...["shop", "ada@example.com", null, null, null],
+  expect([key.id, `user:${id}`, "policy", "user:none", "none", ""].map(callerName)).toEqual([
+    ...["shop", "ada@example.com", "Policy service", null, null, null],
   ]);
 });

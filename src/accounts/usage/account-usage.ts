@@ -175,7 +175,7 @@ export class AccountUsage {
   }
 }
 
-/** The name of an API key, or of a user of the dashboard (`user:<id>`); null when it is not known. */
+/** The name of an API key, of a user of the dashboard (`user:<id>`), or of the policy service (`policy`); null when it is not known. */
 export type NameOfKey = (keyId: string) => string | null;
 
 const FIGURES = ["total", "deliverable", "risky", "undeliverable", "rate_limited", "credits"];

@@ -16,7 +16,6 @@ import { ButtonLink, Link, Badge } from "../components/inline.tsx";
 import { Pager } from "../components/pager.tsx";
 import { Table } from "../components/table.tsx";
 import { wordsOfReason } from "../components/verification.tsx";
-import { POLICY_KEY_ID } from "../../verify/policy/background-checks.ts";
 import type { Balance, LedgerEntry } from "../../accounts/billing/store.ts";
 import { Time, countText, Num, numberText, Percent, percentText } from "../components/figures.tsx";
 
@@ -235,7 +234,6 @@ const figureCells = (one: UsageFigures): ComponentChildren[] => [
 
 const KeyName = ({ id, name }: { readonly id: string; readonly name: string | null }) => {
   if (name !== null) return <b>{name}</b>;
-  if (id === POLICY_KEY_ID) return <b>Policy service</b>;
   return (
     <>
       <span class="soft">{id.startsWith("user:") ? "former user" : "removed key"}</span> <Mono text={id} />

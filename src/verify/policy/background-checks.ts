@@ -1,3 +1,4 @@
+import { POLICY_KEY_ID } from "../../accounts/open.ts";
 import { BoundedMap } from "../../foundation/base/bounded-map.ts";
 import { DAY_MS, dayOfTime } from "../../foundation/base/days.ts";
 import { AppError, errorText } from "../../foundation/base/errors.ts";
@@ -28,8 +29,6 @@ interface Wanted {
   readonly normalizedEmail: string;
 }
 
-/** The `keyId` of verifications that the policy service begins: no key has it. */
-export const POLICY_KEY_ID = "policy";
 const SOURCE = "policy";
 
 const WAITING_MAX = 10_000;
