@@ -2,6 +2,7 @@
 import { Database } from "bun:sqlite";
 import { createServer, type Server } from "node:net";
 import { join } from "node:path";
+import { eventually } from "../harness/binary.ts";
 import type { Subject } from "./ask.ts";
 import { openTalk } from "./dmarc-smtp.ts";
 import { OUTGOING, SMTP_PORT, SUFFIX } from "./hosts.ts";
@@ -21,6 +22,7 @@ const SUPPRESSED = `stop@exists.${SUFFIX}`;
 /** The timeout of the guide, the second that Postfix waits after a failure, and a second for a busy machine. */
 const AWAY_MS_MAX = 4_000;
 const VERIFIED_MS_MAX = 30_000;
+const LOGGED_MS_MAX = 3_000;
 
 const mainCf = (directory: string): string => `${mainCfHead(directory)}myhostname = out.${SUFFIX}
 mydestination =
@@ -44,13 +46,15 @@ bounce unix - - n - 0 bounce
 postlog unix-dgram n - n - 1 postlogd
 `;
 
-const startPostfix = async (supervisor: Supervisor, parent: string): Promise<void> => {
+/** Returns the path of the log. */
+const startPostfix = async (supervisor: Supervisor, parent: string): Promise<string> => {
   const name = "postfix-outgoing";
   const directory = await serverDirectory(parent, name, ["queue", "data"]);
   await Bun.write(join(directory, "main.cf"), mainCf(directory));
   await Bun.write(join(directory, "master.cf"), MASTER_CF);
   await startInstance(supervisor, { name, directory, files: await withLabResolver(directory) });
   await supervisor.waitForPort(name, POSTFIX_IP, SMTP_PORT);
+  return join(directory, "mail.log");
 };
 
 /** The ACL is that of the guide. */
@@ -174,6 +178,31 @@ const startSilence = async (): Promise<Server> => {
   return server;
 };
 
+/** A service that only warns: mail passes, and Postfix logs why it would have been refused. */
+const warnOnly = async (
+  supervisor: Supervisor,
+  { environment, ...lab }: Subject,
+  postfixLog: string,
+): Promise<readonly OutageCell[]> => {
+  const name = `${SERVE}-warn`;
+  const subject = { ...lab, environment: { ...environment, POSTWARDEN_POLICY_MODE: "warn" } };
+  await startService(supervisor, subject, { name, ...http });
+  const env = { ...subject.environment, POSTWARDEN_DATA_DIR: join(lab.directory, `${name}-data`) };
+  await supervisor.run([lab.binary, "suppress", "add", SUPPRESSED], { env });
+  const cells = await askBoth("a suppressed recipient passes where it is only warned of", PASSES, SUPPRESSED);
+  let logged = "";
+  const isLogged = async (): Promise<boolean> => {
+    logged = (await Bun.file(postfixLog).text()).split("\n").findLast((line) => line.includes(SUPPRESSED)) ?? "";
+    return logged.includes("warn: ");
+  };
+  await eventually(isLogged, LOGGED_MS_MAX);
+  await supervisor.kill(name);
+  return [
+    ...cells,
+    cellOf("Postfix logs a warning", /warn: RCPT from .*5\.7\.1 .*on the suppression list \(Postwarden\)/, logged),
+  ];
+};
+
 export const runOutgoing = async (
   supervisor: Supervisor,
   lab: Subject,
@@ -181,7 +210,7 @@ export const runOutgoing = async (
 ): Promise<readonly OutageCell[]> => {
   const environment = { ...lab.environment, POSTWARDEN_POLICY_LISTEN: POLICY };
   await startService(supervisor, { ...lab, environment }, { name: SERVE, ...http });
-  await startPostfix(supervisor, lab.directory);
+  const postfixLog = await startPostfix(supervisor, lab.directory);
   await startEximInstance(
     supervisor,
     { parent: lab.directory, unpacked },
@@ -200,6 +229,7 @@ export const runOutgoing = async (
   ];
   await supervisor.kill(SERVE);
   cells.push(...(await passBoth("mail flows while the service is away")));
+  cells.push(...(await warnOnly(supervisor, { ...lab, environment }, postfixLog)));
   const silence = await startSilence();
   cells.push(...(await passBoth("mail flows while nothing answers")));
   silence.close();
