@@ -25,6 +25,7 @@ const MODULES: readonly CommandModule[] = [
   { names: ["webhooks"], load: async () => (await import("./webhooks.ts")).WEBHOOK_COMMANDS },
   { names: ["notifications"], load: async () => (await import("./notifications.ts")).NOTIFICATION_COMMANDS },
   { names: ["mcp"], load: async () => (await import("./mcp.ts")).MCP_COMMANDS },
+  { names: ["status"], load: async () => (await import("./status.ts")).STATUS_COMMANDS },
   { names: ["doctor"], load: async () => (await import("./doctor.ts")).DOCTOR_COMMANDS },
   { names: ["backup", "restore"], load: async () => (await import("./backup.ts")).BACKUP_COMMANDS },
   { names: ["compact"], load: async () => (await import("./compact.ts")).COMPACT_COMMANDS },

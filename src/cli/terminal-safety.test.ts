@@ -127,6 +127,7 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["verify", "--evidence", `${E}@example.com`],
   ["verify", "--file", listFile, "--out", join(folder, `${E}.csv`), "--column", E],
   ["verify", "--file", join(folder, E, "none"), "--out", join(folder, "out.csv")],
+  ["status"],
   ["doctor", "--domain", E],
   ["mcp"],
   ["mcp", "--url", E],

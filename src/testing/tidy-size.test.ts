@@ -10,17 +10,17 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 24_965,
   blocklist: 61_849,
   bulk: 53_478,
-  cli: 52_168,
+  cli: 54_426,
   dashboard: 164_861,
   dmarc: 224_468,
   doctor: 13_682,
-  foundation: 96_484,
+  foundation: 96_599,
   "main.ts": 133,
   notifications: 35_099,
-  service: 44_849,
+  service: 46_906,
   verify: 63_591,
 };
-const FILES_MAX = 726;
+const FILES_MAX = 731;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -1,6 +1,7 @@
 import { constants, Database as Sqlite } from "bun:sqlite";
-import { closeSync, fstatSync, openSync, statfsSync, statSync } from "node:fs";
+import { closeSync, fstatSync, openSync, statfsSync, statSync, utimesSync } from "node:fs";
 import { dirname } from "node:path";
+import { systemClock } from "../base/clock.ts";
 import { createPrivateFile, giveToOwnerOf, makePrivate } from "../base/private-file.ts";
 import { isBusy } from "./group-commit.ts";
 
@@ -22,7 +23,7 @@ export const keepDatabasePrivate = (path: string): void => {
 
 /**
  * Takes the lock of a data directory, so that two servers never use the same database. Null when another process has it.
- * The operating system releases it when the process ends.
+ * The operating system releases it when the process ends. The file's time of change says since when the lock is held.
  */
 export const takeServerLock = (path: string): { release(): void } | null => {
   keepDatabasePrivate(path);
@@ -30,12 +31,29 @@ export const takeServerLock = (path: string): { release(): void } | null => {
   try {
     sqlite.run("PRAGMA locking_mode = EXCLUSIVE");
     sqlite.run("BEGIN EXCLUSIVE");
+    const nowS = systemClock.nowMs() / 1_000;
+    utimesSync(path, nowS, nowS);
   } catch (error) {
     sqlite.close();
     if (isBusy(error)) return null;
     throw error;
   }
   return { release: () => sqlite.close() };
+};
+
+/** Whether a process holds the lock of `takeServerLock`. */
+export const isServerLocked = (path: string): boolean => {
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) return false;
+  const sqlite = new Sqlite(path, { readonly: true });
+  try {
+    sqlite.query("SELECT count(*) FROM sqlite_schema").get();
+    return false;
+  } catch (error) {
+    if (isBusy(error)) return true;
+    throw error;
+  } finally {
+    sqlite.close();
+  }
 };
 
 /**
