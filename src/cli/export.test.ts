@@ -38,7 +38,22 @@ test("an address is exported from all accounts, or from one", async () => {
   expect(JSON.stringify((await run(["audit", "--json"])).json)).not.toContain("example.com");
 });
 
+test("an address as the argument is the same; once it is erased, nothing is found of it", async () => {
+  const namesIn = async (name: string) => {
+    await run(["export", "Carl@example.com", "--out", fileOf(name)]);
+    return [...(await unzipped(readFileSync(fileOf(name)))).keys()];
+  };
+  await run(["suppress", "add", "carl@example.com"]);
+  await run(["users", "add", "carl@example.com", "--account", "other"]);
+  expect(await namesIn("carl.zip")).toEqual(["about.txt", "users.json", "suppressions.json"]);
+  await run(["users", "remove", "carl@example.com"]);
+  await run(["erase", "carl@example.com", "--yes", "--drop-suppression"]);
+  expect(await namesIn("gone.zip")).toEqual(["about.txt"]);
+});
+
 test.each([
+  [["a@example.com", "--address", "b@example.com", "--out", "x.zip"], 2, "Name the address once"],
+  [["nobody", "--out", "x.zip"], 2, "is not an address"],
   [["--address", "nobody", "--out", "x.zip"], 2, "is not an address"],
   [["--out", "x.zip"], 2, "There are several accounts"],
   [["--account", "none", "--out", "x.zip"], 1, "none"],

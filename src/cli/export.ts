@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { systemClock } from "../foundation/base/clock.ts";
 import { createAddressPattern } from "../service/erase/address-pattern.ts";
 import { writeExport } from "../service/erase/data-export.ts";
-import { accountOption, command, option, required } from "./command.ts";
+import { accountOption, argument, command, option, required } from "./command.ts";
 import { accountIdOf, inDatabase } from "./data-directory.ts";
 import { CommandFailed, describeFileError, type Io, UsageError } from "./io.ts";
 
@@ -36,14 +36,18 @@ const writeStdout = async (io: Io, pieces: AsyncIterable<Uint8Array>): Promise<v
 
 const EXPORT = command({
   description: "Write all that is stored of an account, or about an address, as JSON files in a ZIP archive.",
-  example: "export --address ada@example.com --out ada.zip",
+  example: "export ada@example.com --out ada.zip",
   on: inDatabase,
+  args: { person: argument("[address]", "the same as --address") },
   options: {
     out: required(option("<file>", "the archive, a new file; - is standard output")),
     address: option("<address>", "only rows with this address; without --account, of all accounts"),
     account: accountOption,
   },
-  async run({ db, io, print, audit }, { out, address, account }) {
+  async run({ db, io, print, audit }, { person, out, address: named, account }) {
+    if (person !== undefined && named !== undefined)
+      throw new UsageError("Name the address once: as the argument or with --address.", "address");
+    const address = person ?? named;
     if (address !== undefined) {
       const pattern = createAddressPattern(address);
       if (!pattern.ok) throw new UsageError(pattern.error, "address");

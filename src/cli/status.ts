@@ -98,7 +98,8 @@ const backupLine = ({ backups }: Read, nowMs: number): Line => {
   return {
     label,
     state: isBad ? "fail" : check.state,
-    text: check.state === "ok" ? found : `${found} ${check.message}`,
+    // The check begins with the same facts.
+    text: check.state === "ok" ? found : `${found} ${check.message.split(" ago. ").at(-1)}`,
   };
 };
 
