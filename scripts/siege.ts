@@ -8,6 +8,7 @@ import { join, resolve } from "node:path";
 import { type Mark, marksText } from "./bench/marks.ts";
 import type { Attack } from "./siege/attack.ts";
 import { agentAttacks } from "./siege/attacks-agents.ts";
+import { bounceAttacks } from "./siege/attacks-bounces.ts";
 import { imapAttacks } from "./siege/attacks-imap.ts";
 import { listAttacks } from "./siege/attacks-lists.ts";
 import { memoryAttacks } from "./siege/attacks-memory.ts";
@@ -34,6 +35,7 @@ const ATTACKS: readonly Attack[] = [
   ...outgoingAttacks,
   ...signInAttacks,
   ...agentAttacks,
+  ...bounceAttacks,
 ];
 
 const { values: options } = readOptions(import.meta.path, {

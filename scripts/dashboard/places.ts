@@ -3,7 +3,7 @@ import type { Page } from "playwright-core";
 
 /** Every place of the page map; `{id}` stands for an id or a key. Each must be reached by links from the home page. */
 export const PAGE_MAP: readonly string[] = [
-  ...["/", "/welcome", "/verify", "/verify/{id}", "/lists", "/lists/{id}"],
+  ...["/", "/welcome", "/verify", "/verify/bounces", "/verify/{id}", "/lists", "/lists/{id}"],
   ...["hosts", "compare", "about"].map((tab) => `/lists/{id}?tab=${tab}`),
   "/lists/{id}?confirm=download",
   ...[

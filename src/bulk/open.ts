@@ -31,6 +31,8 @@ export interface BulkSettings {
 export interface BulkRunDeps {
   readonly credits: ByMode<CreditHolds>;
   readonly engine: ServiceEngine;
+  /** The attempts of the engine, with what else is known of an address. */
+  readonly attempts: ServiceEngine["attempts"];
   /** The single checks of the same process; null on the command line. */
   readonly checks: { running(): number; attemptMs(): number } | null;
 }
@@ -59,9 +61,9 @@ export class BulkRun {
   constructor(
     runtime: Runtime,
     { connectionsMax }: Pick<BulkSettings, "connectionsMax">,
-    { credits, engine, checks }: BulkRunDeps,
+    { credits, engine, attempts, checks }: BulkRunDeps,
   ) {
-    const { engines, attempts, smtp } = engine;
+    const { engines, smtp } = engine;
     const [jobs, lists] = [new JobStore(runtime.db), new ListStore(runtime.db)];
     const writer = new JobWriter(runtime, { jobs, lists, credits });
     const dueNowMs = steadyTime(runtime.clock);

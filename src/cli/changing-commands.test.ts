@@ -230,11 +230,12 @@ const NOT_HERE: Readonly<Record<string, string>> = {
   compact: "changes no row: cli/compact.test.ts",
   backup: "writes a file, and changes no row: cli/backup.test.ts",
   export: "changes no row, and is in the audit log: cli/export.test.ts",
+  "bounces add": "stores nothing in test mode: cli/bounces.test.ts",
   serve: "its operations are those of the API",
 };
 
 const READING =
-  /^(verify|inspect .*|status|doctor|mcp|config|version|help|completion|usage|audit|.* (list|show|history|results|deliveries|lists)|dmarc (sources|advice|health|imap-check|export|own-hosts|addresses|tls-reports|record-history|mta-sts show)|blocklist (check|lists)|lists (compare|changes))$/;
+  /^(verify|inspect .*|status|doctor|mcp|config|version|help|completion|usage|audit|.* (list|show|history|results|deliveries|lists|summary)|dmarc (sources|advice|health|imap-check|export|own-hosts|addresses|tls-reports|record-history|mta-sts show)|blocklist (check|lists)|lists (compare|changes))$/;
 
 let ids: Ids | null = null;
 

@@ -21,6 +21,7 @@ const MODULES: readonly CommandModule[] = [
   { names: ["erase"], load: async () => (await import("./erase.ts")).ERASE_COMMANDS },
   { names: ["blocklist"], load: async () => (await import("./blocklist.ts")).BLOCKLIST_COMMANDS },
   { names: ["dmarc"], load: async () => (await import("./dmarc.ts")).dmarcCommands() },
+  { names: ["bounces"], load: async () => (await import("./bounces.ts")).BOUNCE_COMMANDS },
   { names: ["lists"], load: async () => (await import("./lists.ts")).LIST_COMMANDS },
   { names: ["webhooks"], load: async () => (await import("./webhooks.ts")).WEBHOOK_COMMANDS },
   { names: ["notifications"], load: async () => (await import("./notifications.ts")).NOTIFICATION_COMMANDS },

@@ -196,7 +196,7 @@ const verifyList = async (
   const db = openState(paths.state);
   const { credits } = new AccountsSlice({ db, clock: systemClock });
   const runtime = { db, clock: systemClock, log, random };
-  const bulk = new BulkRun(runtime, config, { engine, credits, checks: null });
+  const bulk = new BulkRun(runtime, config, { engine, attempts: engine.attempts, credits, checks: null });
   const earlier = findEarlier(bulk, list.name, paths);
   if (earlier !== null) io.err(`Resuming from ${paths.state}.`);
   io.err(describeFormat(list.reading));

@@ -15,6 +15,7 @@ import type { Runtime } from "../foundation/db/runtime.ts";
 import type { UrlOfRequest } from "../foundation/http/request-target.ts";
 import { mailAction, type MailSubscriptions } from "../notifications/mail/subscription-store.ts";
 import type { NotificationsSlice } from "../notifications/open.ts";
+import type { Bounces } from "../verify/bounces/bounces.ts";
 import type { VerifySlice } from "../verify/open.ts";
 import { createBlocklistPages } from "./blocklists/pages.tsx";
 import { createDomainPages, createDmarcReportPages } from "./dmarc/pages.tsx";
@@ -50,6 +51,7 @@ export interface DashboardSlices {
   readonly usage: UsageSlice;
   readonly suppressions: Suppressions;
   readonly verification: VerifySlice;
+  readonly bounces: Bounces;
   readonly notifications: NotificationsSlice;
   readonly blocklist: BlocklistSlice;
   readonly bulk: BulkSlice;
@@ -82,7 +84,7 @@ export interface PagesOptions {
 
 /** The dashboard with all its pages. */
 export const openDashboard = (slices: DashboardSlices, options: PagesOptions): Dashboard => {
-  const { runtime, accounts, usage, bulk, notifications, blocklist, verification } = slices;
+  const { runtime, accounts, usage, bulk, bounces, notifications, blocklist, verification } = slices;
   const { clock, log } = runtime;
   const { guard } = usage;
   const { guessedCodes, callerName: nameOf, store, credits, ledger, audit } = accounts;
@@ -131,7 +133,7 @@ export const openDashboard = (slices: DashboardSlices, options: PagesOptions): D
         rules,
         types: options.eventTypes,
       }),
-      ...createVerifyPages({ ...verification, guard, clock, nameOf, keysOf: (id) => store.listKeys(id) }),
+      ...createVerifyPages({ ...verification, bounces, guard, clock, nameOf, keysOf: (id) => store.listKeys(id) }),
       ...settingsPages(slices, options),
       ...createWelcomePages({ steps, clock, doctor: slices.doctor, reportMail: options.reportMail }),
     ].map(withRole),

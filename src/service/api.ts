@@ -17,6 +17,7 @@ import { createMcpRoutes } from "./mcp/routes.ts";
 import type { Manual } from "./manual.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 import { createUsageRoutes } from "../accounts/usage/routes.ts";
+import { createBounceRoutes } from "../verify/bounces/routes.ts";
 import { createVerifyRoutes } from "../verify/routes.ts";
 import { VERSION } from "./version.ts";
 import { createWebhookRoutes } from "../notifications/webhooks/routes.ts";
@@ -44,6 +45,7 @@ const routesOf = (service: Service, options: ServiceOptions, manual: LoadOnce<Ma
   const { rules } = outbound;
   return [
     createVerifyRoutes({ guard, ...verification, clock }),
+    createBounceRoutes({ guard, bounces: service.bounces, clock }),
     createBulkRoutes({ guard, bulk: bulk.jobs, lists: bulk.run.lists, comparisons: bulk.comparisons }),
     createAccountRoutes(guard, { store, ledger }),
     createUsageRoutes(guard, { usage: usage.usage, clock, nameOf: accounts.callerName }),

@@ -22,6 +22,10 @@ import { ScheduledBackups } from "../foundation/db/scheduled-backups.ts";
 import type { DnsResolver } from "../foundation/net/dns.ts";
 import type { Platform } from "../foundation/net/platform.ts";
 import { NotificationsSlice } from "../notifications/open.ts";
+import { BounceExpiry } from "../verify/bounces/bounce-expiry.ts";
+import { BounceStore } from "../verify/bounces/bounce-store.ts";
+import { Bounces } from "../verify/bounces/bounces.ts";
+import { ListPromises } from "../verify/bounces/list-promises.ts";
 import { VerificationExpiry } from "../verify/checks.ts";
 import { VerificationExpiryStore } from "../verify/store.ts";
 import { PolicySlice } from "../verify/policy/open.ts";
@@ -77,6 +81,7 @@ export class Service {
   readonly engine: ServiceEngine;
   readonly verification: VerifySlice;
   readonly policy: PolicySlice;
+  readonly bounces: Bounces;
   readonly notifications: NotificationsSlice;
   readonly blocklist: BlocklistSlice;
   readonly bulk: BulkSlice;
@@ -125,15 +130,17 @@ export class Service {
       ...{ accountOf: (name) => accountOfSetting(accounts, "POSTWARDEN_IMAP_ACCOUNT", name), program },
     });
     this.engine = openEngine(options, { platform, fresh, network, suppressions: this.suppressions });
-    const { engines, attempts, smtp } = this.engine;
+    const { engines, smtp } = this.engine;
+    this.bounces = new Bounces(runtime, new BounceStore(db));
+    const attempts = this.bounces.addedTo(this.engine.attempts);
     this.verification = new VerifySlice(runtime, { engines, attempts, credits });
     this.policy = openPolicy(runtime, config, this);
     this.bulk = new BulkSlice(runtime, config, {
-      ...{ credits, engine: this.engine, checks: this.verification.runner },
+      ...{ credits, engine: this.engine, attempts, checks: this.verification.runner },
       ...{ urls: outbound.urls, mailing: outbound.mailing, idempotency: this.verification.idempotency },
     });
     this.backups = openBackups(runtime, config);
-    this.purge = openPurge(runtime, config, { accounts: this.accounts, bulk: this.bulk });
+    this.purge = openPurge(runtime, config, { accounts: this.accounts, bulk: this.bulk, bounces: this.bounces });
     this.personalData = openPersonalData(runtime, config, { audit: this.accounts.audit, program });
     this.doctor = new Doctor(runtime, async () => options.examine?.(() => this.blocklist.statuses.tested()) ?? []);
     this.machine = openMachine(runtime, this.doctor);
@@ -219,7 +226,7 @@ const openPersonalData = (
 const openPurge = (
   runtime: Runtime,
   config: Config,
-  { accounts, bulk }: { readonly accounts: AccountsSlice; readonly bulk: BulkSlice },
+  { accounts, bulk, bounces }: Pick<Service, "accounts" | "bulk" | "bounces">,
 ): NightlyPurge => {
   const { verificationRetentionDays: verificationDays, evidenceRetentionDays: evidenceDays } = config;
   const { listRetentionDays: resultDays, listFileRetentionDays: fileDays } = config;
@@ -228,5 +235,6 @@ const openPurge = (
     verifications: new VerificationExpiry(runtime, verifications, { verificationDays, evidenceDays }),
     lists: new ListExpiry(runtime, bulk.run, { resultDays, evidenceDays, fileDays }),
     ...{ sessions: accounts.sessions, setupLinks: accounts.setupLinks },
+    bounces: new BounceExpiry(bounces, new ListPromises(runtime), verificationDays),
   });
 };

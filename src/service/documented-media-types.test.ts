@@ -72,6 +72,8 @@ describe("media types of responses", () => {
     const routes = await documented(account);
     const several = routes.filter(([, types]) => types.length > 1).map(([path]) => path);
     expect(several).toEqual([
+      "/v1/bounces",
+      "/v1/bounces/summary",
       "/v1/dmarc/ingestions/{id}/raw",
       "/v1/dmarc/domains/{id}/sources",
       "/v1/dmarc/domains/{id}/own-hosts",

@@ -10,6 +10,7 @@ import { EVENT_DOCS, EVENT_TYPES } from "./event-docs.ts";
 import { CALL_MCP } from "./mcp/routes.ts";
 import { GET_DOCS, GET_DOCS_PAGE, GET_HEALTH, GET_METRICS, GET_OPENAPI, GET_READINESS } from "./service-operations.ts";
 import { USAGE_ROUTES } from "../accounts/usage/routes.ts";
+import { BOUNCE_ROUTES } from "../verify/bounces/operations.ts";
 import { VERIFY_ROUTES } from "../verify/operations.ts";
 import { webhookRoutes } from "../notifications/webhooks/operations.ts";
 
@@ -18,6 +19,7 @@ const ANY_PUBLIC_URL = createUrlPolicy([]);
 
 const TAGS = {
   "Email verification": "Verify single addresses and read the evidence of each verdict.",
+  Bounces: "Report mail that came back, and compare it with what was promised.",
   "Bulk verification": "Verify lists of addresses.",
   "Blocklist monitoring": "Monitor IP addresses, ranges and domains on DNS blocklists.",
   "DMARC monitoring": "Enroll domains, check their DNS records, and get advice and alerts.",
@@ -36,6 +38,7 @@ export const interfaceDocument = (info: Omit<DocumentInfo, "events" | "tags">) =
   openApiDocument(
     [
       ...VERIFY_ROUTES,
+      ...BOUNCE_ROUTES,
       ...BULK_ROUTES,
       ...blocklistRoutes(ANY_PUBLIC_URL),
       ...DMARC_ROUTES,

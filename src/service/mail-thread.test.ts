@@ -82,7 +82,7 @@ const startThread = async () => {
 };
 
 const orderOf = (submitted: string, number: number): AttemptOrder & { readonly number: number } => ({
-  ...{ number, submitted, isCell: false, before: null, onBehalfOf: OPERATOR, duringOutage: "conclude" },
+  ...{ number, submitted, isCell: false, before: null, accountId: "a", onBehalfOf: OPERATOR, duringOutage: "conclude" },
   toxic: { entry: null },
 });
 

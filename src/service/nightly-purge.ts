@@ -4,12 +4,14 @@ import type { ExpiredLists, ListExpiry } from "../bulk/run/job-changes.ts";
 import { returnFreePages } from "../foundation/db/free-pages.ts";
 import { clearPageGaps } from "../foundation/db/page-gaps.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
+import type { BounceExpiry } from "../verify/bounces/bounce-expiry.ts";
 import type { ExpiredVerifications, VerificationExpiry } from "../verify/checks.ts";
 
 /** What a run removed, and how much space it returned. */
 export interface Purged extends ExpiredVerifications, ExpiredLists {
   readonly sessions: number;
   readonly links: number;
+  readonly bounces: number;
   readonly bytes: number;
 }
 
@@ -23,6 +25,7 @@ interface PurgedParts {
   readonly lists: ListExpiry;
   readonly sessions: Pick<Sessions, "purge">;
   readonly setupLinks: Pick<SetupLinks, "purge">;
+  readonly bounces: Pick<BounceExpiry, "run">;
 }
 
 /** Removes expired verifications, lists, sessions and set-up links, then returns and clears the space, all in short transactions. */
@@ -49,11 +52,12 @@ export class NightlyPurge {
 
   async #purge(): Promise<Purged> {
     const { db, log } = this.runtime;
-    const { verifications, lists, sessions, setupLinks } = this.deps;
+    const { verifications, lists, sessions, setupLinks, bounces } = this.deps;
     const isStopping = () => this.#isStopping;
     const expired = { ...(await verifications.run(isStopping)), ...(await lists.run(isStopping)) };
     const ended = { sessions: await sessions.purge(isStopping), links: await setupLinks.purge(isStopping) };
-    const purged = { ...expired, ...ended, bytes: await returnFreePages(db, isStopping) };
+    const returned = { bounces: await bounces.run(isStopping) };
+    const purged = { ...expired, ...ended, ...returned, bytes: await returnFreePages(db, isStopping) };
     const { listEvidence: list_evidence, bytes: bytes_returned, ...rest } = purged;
     if (Object.values(purged).some((count) => count > 0))
       log.info("expired data removed", { ...rest, list_evidence, bytes_returned });

@@ -55,10 +55,18 @@ export interface EvidenceParts {
   readonly findings?: readonly ProbeFinding[];
   readonly toxic?: string | null;
   readonly dnsbl?: Evidence["dnsbl"];
+  readonly bounce?: Evidence["bounce"];
 }
 
 /** The evidence of an address; default: it exists, and everything responded. */
-export const evidenceWith = ({ address, domain, findings, toxic, dnsbl }: EvidenceParts = {}): Evidence => ({
+export const evidenceWith = ({
+  address,
+  domain,
+  findings,
+  toxic,
+  dnsbl,
+  bounce = null,
+}: EvidenceParts = {}): Evidence => ({
   address: {
     submitted: "Ada@X.example",
     normalized_email: "ada@x.example",
@@ -71,6 +79,7 @@ export const evidenceWith = ({ address, domain, findings, toxic, dnsbl }: Eviden
   },
   domain: domain === null ? null : domainWith(domain),
   toxic: { entry: toxic ?? null },
+  bounce,
   dnsbl: dnsbl === undefined ? { outcome: "clean", listings: [] } : dnsbl,
   random_recipient: "anna.lindqvist12345@x.example",
   attempts: (findings ?? [findingWith()]).map((finding, index) => ({

@@ -9,18 +9,18 @@ import { parseSync } from "oxc-parser";
 const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 24_965,
   blocklist: 61_849,
-  bulk: 53_478,
-  cli: 54_426,
-  dashboard: 164_861,
+  bulk: 53_488,
+  cli: 55_436,
+  dashboard: 166_392,
   dmarc: 224_468,
   doctor: 13_682,
-  foundation: 96_599,
+  foundation: 97_210,
   "main.ts": 133,
   notifications: 35_099,
-  service: 46_906,
-  verify: 63_591,
+  service: 47_055,
+  verify: 71_982,
 };
-const FILES_MAX = 731;
+const FILES_MAX = 749;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;
@@ -30,6 +30,7 @@ const SMALL_FILES: Readonly<Record<string, string>> = {
   "cli/worker.ts": "main.ts may import nothing of service",
   "dashboard/help.ts": "a table that the test of the manual reads, too",
   "dmarc/operations.ts": "a door",
+  "verify/bounces/formats/sendgrid.ts": "one file for each format",
   "foundation/http/security-headers.ts": "one place for what every response has",
 };
 

@@ -24,6 +24,7 @@ export const classifyAddress: AddressClassifier = ({ localPart, domain, literal 
 const NO_NETWORK_EVIDENCE = {
   domain: null,
   toxic: null,
+  bounce: null,
   dnsbl: null,
   random_recipient: null,
   conclusion: null,

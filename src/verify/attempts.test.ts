@@ -7,7 +7,7 @@ import { unpackEvidence } from "./store.ts";
 const networkOf = createMailNetworks();
 
 const orderOf = (submitted: string, more: Partial<AttemptOrder> = {}): AttemptOrder => ({
-  ...{ submitted, isCell: false, before: null, onBehalfOf: OPERATOR, duringOutage: "conclude" },
+  ...{ submitted, isCell: false, before: null, accountId: "a", onBehalfOf: OPERATOR, duringOutage: "conclude" },
   ...more,
 });
 

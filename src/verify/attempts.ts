@@ -17,6 +17,10 @@ export interface AttemptOrder {
   readonly duringOutage: OutagePolicy;
   /** The match in the operator's suppression list, where it was looked for already. */
   readonly toxic?: Evidence["toxic"];
+  /** The account whose bounces count. */
+  readonly accountId: string;
+  /** The hard bounce that counts, where it was looked for already. */
+  readonly bounce?: Evidence["bounce"];
 }
 
 /** What an attempt leaves to be stored, and what a list needs to know of it. */

@@ -52,6 +52,8 @@ export interface VerifyOptions<P extends OutagePolicy = OutagePolicy> {
   readonly duringOutage?: P;
   /** Default: the platform matches its suppression list. */
   readonly toxic?: Evidence["toxic"];
+  /** The hard bounce of the address that counts for the account, if there is one. */
+  readonly bounce?: Evidence["bounce"];
 }
 
 /** What an attempt came to: a result, or a retry, which is part of the evidence already. */
@@ -119,7 +121,7 @@ export class VerificationEngine {
       domain.outcome === "mail_hosts" ? probeMailbox(probe) : null,
       before.dnsbl ?? checkBlocklists?.(domain, address) ?? null,
     ]);
-    const found = { ...before, toxic, domain, dnsbl };
+    const found = { ...before, toxic, bounce: options.bounce ?? null, domain, dnsbl };
     const evidence =
       mailbox === null
         ? found

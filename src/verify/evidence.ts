@@ -164,6 +164,13 @@ const dnsbl = z.object({
     .meta({ description: "What is listed." }),
 });
 
+const bounceEvidence = z.object({
+  source: textField("Who reported it, such as `postfix` or `ses`."),
+  bounced_at: timeField("When the message bounced."),
+  status: textField("The enhanced status code (RFC 3463)."),
+  diagnostic: nullableText("What the server said; null when it is not known."),
+});
+
 const conclusion = z.object({
   verdict: z.enum(VERDICTS).meta({ description: "The verdict." }),
   sub_status: z.enum(SUB_STATUSES).meta({ description: "The reason for the verdict." }),
@@ -187,6 +194,10 @@ export const evidenceSchema = z.object({
     .object({ entry: nullableText("The matching entry; null when none matches.") })
     .nullable()
     .meta({ description: "The operator's suppression list; null when there is none." }),
+  bounce: bounceEvidence
+    .nullable()
+    .default(null)
+    .meta({ description: "The last hard bounce that was reported for the address; null when none counts." }),
   dnsbl: dnsbl.nullable().meta({ description: "DNS blocklists; null when they were not queried." }),
   random_recipient: nullableText(
     "The recipient that does not exist, probed beside the submitted one. The same at each retry, so that greylisting accepts it too.",
@@ -205,4 +216,5 @@ export type SessionEvidence = z.infer<typeof sessionEvidence>;
 export type ReplyEvidence = z.infer<typeof replyEvidence>;
 export type ProbeFinding = z.infer<typeof probeFinding>;
 export type PlannedRetry = z.infer<typeof plannedRetry>;
+export type BounceEvidence = z.infer<typeof bounceEvidence>;
 export type DnsblEvidence = z.infer<typeof dnsbl>;

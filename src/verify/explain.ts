@@ -25,7 +25,7 @@ const conclusionLines = ({ address, conclusion }: Evidence): string[] => {
 
 const LISTING_WORDS = { clean: "not on a blocklist", listed: "on a blocklist", unknown: "no blocklist responded" };
 
-const addressLines = ({ address, toxic, dnsbl }: Evidence): string[] => {
+const addressLines = ({ address, toxic, bounce, dnsbl }: Evidence): string[] => {
   const { submitted, normalized_email: normalized, read_as: readAs, suggestion } = address;
   const { problem, role_account: role, disposable } = address;
   const hints = suggestion === null ? [] : [`did you mean ${suggestion}?`];
@@ -33,6 +33,7 @@ const addressLines = ({ address, toxic, dnsbl }: Evidence): string[] => {
   const lists = [
     disposable === null ? "not a disposable domain" : `disposable domain (${disposable})`,
     role === null ? "not a role account" : `role account ("${role}")`,
+    ...(bounce === null ? [] : [`bounced on ${bounce.bounced_at.slice(0, 10)} (${bounce.status}, ${bounce.source})`]),
     ...(toxic === null ? [] : [toxic.entry === null ? "not suppressed" : `suppressed (${toxic.entry})`]),
     ...(dnsbl === null ? [] : [LISTING_WORDS[dnsbl.outcome]]),
   ];

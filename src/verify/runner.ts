@@ -268,6 +268,7 @@ export class VerificationAttempts {
       submitted: row.email,
       isCell: false,
       before: null,
+      accountId: row.accountId,
       onBehalfOf: { account: row.accountId, priority: "realtime" },
       duringOutage: "retry",
     };

@@ -11,6 +11,7 @@ import {
   qualityScore,
 } from "./result.ts";
 import { isoTime } from "../foundation/base/clock.ts";
+import { bounceDecision } from "./bounces/bounce.ts";
 import type { Channel } from "./smtp/outages.ts";
 
 /** What the evidence concludes. */
@@ -145,8 +146,8 @@ const unsettled = (evidence: Evidence, finding: ProbeFinding | null): Decision |
 
 /** The first that applies decides, in the order of contract §4. */
 const decide = (evidence: Evidence, finding: ProbeFinding | null): Decision => {
-  const no = hardNo(evidence, finding);
-  if (no !== null) return no;
+  const reported = hardNo(evidence, finding) ?? bounceDecision(evidence, finding);
+  if (reported !== null) return reported;
   const { disposable, role_account: role } = evidence.address;
   const toxic = evidence.toxic?.entry ?? null;
   if (toxic !== null) return { subStatus: "toxic", because: `The address is on the suppression list (${toxic}).` };
@@ -233,12 +234,7 @@ const isChargeable = ({ address, domain }: Evidence, finding: ProbeFinding | nul
 };
 
 /** Readings that say nothing about what the server would have replied. */
-const INTERRUPTIONS: ReadonlySet<ProbeFinding["reading"]> = new Set([
-  "unreachable",
-  "timeout",
-  "internal",
-  "protocol_error",
-]);
+const INTERRUPTIONS: ReadonlySet<ProbeFinding["reading"]> = new Set([...FREE_READINGS, "protocol_error"]);
 
 const isAcceptance = ({ reading }: ProbeFinding): boolean => reading === "accepted";
 

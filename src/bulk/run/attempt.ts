@@ -70,6 +70,7 @@ export const createAttempt = (
     submitted: email.trim(),
     isCell: true,
     before: null,
+    accountId,
     onBehalfOf: { account: isShared ? accountId : null, priority: "bulk" },
     duringOutage: "repeat",
   });

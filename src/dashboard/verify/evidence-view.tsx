@@ -50,7 +50,7 @@ const Step = ({ kind, title, ms, children }: StepProps) => (
   </li>
 );
 
-const SyntaxStep = ({ address, toxic, dnsbl }: Evidence) => {
+const SyntaxStep = ({ address, toxic, bounce, dnsbl }: Evidence) => {
   const { problem, read_as: readAs, submitted, normalized_email: normalized, role_account: role, disposable } = address;
   if (problem !== null)
     return (
@@ -58,7 +58,7 @@ const SyntaxStep = ({ address, toxic, dnsbl }: Evidence) => {
         <p>This is not an email address. {problem}</p>
       </Step>
     );
-  const isRemarkable = role !== null || disposable !== null || (toxic?.entry ?? null) !== null;
+  const isRemarkable = role !== null || disposable !== null || bounce !== null || (toxic?.entry ?? null) !== null;
   return (
     <Step kind={isRemarkable ? "warn" : "ok"} title="Syntax and lists" ms={0}>
       <p>
@@ -79,6 +79,11 @@ const SyntaxStep = ({ address, toxic, dnsbl }: Evidence) => {
       {role !== null && <p>The part before the @ belongs to a role (“{role}”), not to a person.</p>}
       {disposable !== null && <p>The domain belongs to a disposable mail service ({disposable}).</p>}
       {toxic !== null && toxic.entry !== null && <p>It is on the suppression list ({toxic.entry}).</p>}
+      {bounce !== null && (
+        <p>
+          A message bounced on {bounce.bounced_at.slice(0, 10)} with {bounce.status}, as {bounce.source} reported.
+        </p>
+      )}
       {dnsbl !== null && dnsbl.outcome !== "clean" && (
         <p>
           {dnsbl.outcome === "unknown"

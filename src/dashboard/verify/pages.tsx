@@ -5,6 +5,7 @@ import type { ApiKey } from "../../accounts/store.ts";
 import type { Guard } from "../../foundation/http/guard.ts";
 import { attachment, sendJson, streamRows } from "../../foundation/http/response.ts";
 import { idParameter } from "../../foundation/http/route-input.ts";
+import type { Bounces } from "../../verify/bounces/bounces.ts";
 import type { Checks } from "../../verify/checks.ts";
 import type { Evidence } from "../../verify/evidence.ts";
 import type { History } from "../../verify/history.ts";
@@ -14,6 +15,7 @@ import type { VerificationRow } from "../../verify/store.ts";
 import { readAddressCell } from "../../foundation/mail/address-in-cell.ts";
 import { formAction, page } from "../page.ts";
 import { usePage, type View, type Viewer, type Flash, isOwnPath, redirectTo, redirectToPath } from "../visit.ts";
+import { createBouncePages } from "./bounce-pages.tsx";
 import { VerificationBody } from "./verification-body.tsx";
 import type { HistoryFilters } from "../../verify/history-store.ts";
 import { isId } from "../../foundation/base/secrets.ts";
@@ -22,7 +24,7 @@ import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
 import { ResultBadge, VerifyBox, wordsOfReason, wordsOfVerdict } from "../components/verification.tsx";
 import type { RowMenuProps } from "../components/row-menu.tsx";
-import { DownloadLink, Link, withPath } from "../components/inline.tsx";
+import { ButtonLink, DownloadLink, Link, withPath } from "../components/inline.tsx";
 import { countedTotal, TOTAL_MAX, Pager, rowsParameter } from "../components/pager.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/figures.tsx";
@@ -30,6 +32,7 @@ import { Time } from "../components/figures.tsx";
 export interface VerifyPageUseCases {
   readonly checks: Checks;
   readonly history: History;
+  readonly bounces: Bounces;
   readonly guard: Guard;
   readonly clock: Clock;
   /** The API keys of an account, for the filter. */
@@ -55,6 +58,7 @@ const readAddress = (typed: string): { readonly email: string; readonly note?: F
 /** Verification of one address, its evidence, and the history. */
 export const createVerifyPages = (useCases: VerifyPageUseCases) => [
   ...historyPages(useCases),
+  ...createBouncePages(useCases),
   formAction(
     { path: "/verify", form: addressForm },
     async ({ viewer, form, request }) => {
@@ -183,7 +187,7 @@ const VerificationsBody = (props: VerificationsBodyProps) => {
   const isFiltered = Object.entries(query).some(([name, value]) => name !== "rows" && value !== undefined);
   return (
     <>
-      <PageHead title="Verify" />
+      <PageHead title="Verify" actions={<ButtonLink href="/verify/bounces">Bounces</ButtonLink>} />
       <Panel title="Verify an address">
         <VerifyBox />
       </Panel>

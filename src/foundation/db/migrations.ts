@@ -45,6 +45,7 @@ import m0042 from "../../../drizzle/0042_first_steps_and_warnings.sql" with { ty
 import m0043 from "../../../drizzle/0043_list_troubles.sql" with { type: "text" };
 import m0044 from "../../../drizzle/0044_lyrical_korvac.sql" with { type: "text" };
 import m0045 from "../../../drizzle/0045_chubby_centennial.sql" with { type: "text" };
+import m0046 from "../../../drizzle/0046_nosy_lady_mastermind.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -99,4 +100,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0043_list_troubles", sql: m0043 },
   { name: "0044_lyrical_korvac", sql: m0044 },
   { name: "0045_chubby_centennial", sql: m0045 },
+  { name: "0046_nosy_lady_mastermind", sql: m0046 },
 ];

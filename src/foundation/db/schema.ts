@@ -120,6 +120,44 @@ export const verifications = sqliteTable(
   ],
 );
 
+/** Messages to an address that came back, as others reported them. Of live keys only: a bounce is about real mail. */
+export const bounces = sqliteTable(
+  "bounces",
+  {
+    id: text().primaryKey(),
+    accountId: requiredText("account_id"),
+    /** A digest of what the reporter calls the event: the same event is stored once. */
+    eventKey: requiredText("event_key"),
+    source: text({ enum: ["postfix", "ses", "sendgrid", "mailgun", "postmark"] }).notNull(),
+    /** Normalized. */
+    email: requiredText(),
+    kind: text({ enum: ["hard", "soft"] }).notNull(),
+    status: text(),
+    diagnostic: text(),
+    bouncedAtMs: requiredInteger("bounced_at_ms"),
+    createdAtMs: requiredInteger("created_at_ms"),
+    /** The verdict of the last check of the address before the bounce, and when it was; null without one. */
+    promised: text({ enum: ["deliverable", "risky", "undeliverable"] }),
+    promisedAtMs: integer("promised_at_ms"),
+    /** Who runs the mail hosts, as that check found them; null when nothing is known. */
+    provider: text(),
+    /** When a later check proved that the mailbox exists: from then on the bounce decides nothing. */
+    refutedAtMs: integer("refuted_at_ms"),
+    /** When the account's lists were searched for what they had said; null: they will be, at night. */
+    soughtAtMs: integer("sought_at_ms"),
+  },
+  (table) => [
+    uniqueIndex("bounces_once").on(table.accountId, table.eventKey),
+    index("bounces_by_account").on(table.accountId, table.id),
+    index("bounces_by_email").on(table.accountId, table.email, table.bouncedAtMs),
+    index("bounces_by_time").on(table.accountId, table.bouncedAtMs),
+    index("bounces_by_age").on(table.createdAtMs),
+    index("bounces_unsought")
+      .on(table.accountId)
+      .where(sql`sought_at_ms is null`),
+  ],
+);
+
 /** The evidence of verifications (`verify/store.ts`; JSON in rows of older versions), rewritten after every attempt. */
 export const verificationEvidence = sqliteTable("verification_evidence", {
   verificationId: text("verification_id").primaryKey(),

@@ -91,7 +91,8 @@ const inTime = async <T>(request: Request, reading: Promise<T>): Promise<T> => {
 
 const utf8 = new TextDecoder("utf-8", { fatal: true });
 
-const parseJson = (bytes: Uint8Array): unknown => {
+/** The value in a JSON body; 400 where the text is not JSON. */
+export const parseJson = (bytes: Uint8Array): unknown => {
   const excess = findExcess(bytes);
   if (excess !== null) throw new AppError("Invalid request body", { message: excess });
   try {

@@ -20,6 +20,16 @@ export type Authenticate = (authorization: string | null) => Caller | "disabled"
 
 const REALM = 'Bearer realm="postwarden"';
 
+const BASIC_CHARACTERS_MAX = 1_000;
+
+/** HTTP Basic (RFC 7617) whose password is an API key, as Bearer; every other header as it is. */
+const asBearer = (authorization: string | null): string | null => {
+  const encoded = /^Basic +([\w+/-]+=*) *$/i.exec(authorization?.slice(0, BASIC_CHARACTERS_MAX) ?? "")?.[1];
+  if (encoded === undefined) return authorization;
+  const pair = Buffer.from(encoded, "base64").toString("utf8");
+  return `Bearer ${pair.slice(pair.indexOf(":") + 1)}`;
+};
+
 const unauthorized = () =>
   new AppError("unauthorized", {
     message: "Missing or invalid API key. Send it as: Authorization: Bearer <API_KEY>",
@@ -98,9 +108,10 @@ export class Guard {
   admit(
     request: Request,
     set: { readonly headers: Record<string, string | number> },
-    route: { readonly scope: Scope | null | "open"; readonly rateLimited?: boolean },
+    route: { readonly scope: Scope | null | "open"; readonly rateLimited?: boolean; readonly acceptsBasic?: true },
   ): Caller {
-    const caller = this.authenticate(request.headers.get("authorization"));
+    const given = request.headers.get("authorization");
+    const caller = this.authenticate(route.acceptsBasic === true ? asBearer(given) : given);
     if (caller === undefined) throw unauthorized();
     if (caller === "disabled") throw accountDisabled();
     const { scope } = route;

@@ -54,6 +54,8 @@ export interface Route<P extends z.ZodObject, Q extends z.ZodObject, H extends z
   readonly recordedIfChanged?: true;
   /** The field of the body that says what the request is about, for the audit log; default: the first parameter of the path. Never an email address. */
   readonly subjectField?: string;
+  /** The key may also be the password of HTTP Basic: services that call URLs send nothing else. */
+  readonly acceptsBasic?: true;
   /** Takes one token of the key's bucket. */
   readonly rateLimited?: boolean;
   /** Parameters in the path. A value that does not fit is a 404. */

@@ -22,7 +22,7 @@ const settle = async (): Promise<void> => {
 };
 
 const orderOf = (submitted: string, more: Partial<AttemptOrder> = {}): AttemptOrder => ({
-  ...{ submitted, isCell: false, before: null, onBehalfOf: OPERATOR, duringOutage: "conclude" },
+  ...{ submitted, isCell: false, before: null, accountId: "a", onBehalfOf: OPERATOR, duringOutage: "conclude" },
   ...more,
 });
 

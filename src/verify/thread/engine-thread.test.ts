@@ -12,7 +12,7 @@ import { IDLE_STATE, type NumberedOrder, type ToThread } from "./messages.ts";
 import { NetworkTally } from "./network-tally.ts";
 
 const orderOf = (submitted: string): AttemptOrder => ({
-  ...{ submitted, isCell: false, before: null, onBehalfOf: OPERATOR, duringOutage: "conclude" },
+  ...{ submitted, isCell: false, before: null, accountId: "a", onBehalfOf: OPERATOR, duringOutage: "conclude" },
 });
 
 const MADE: MadeAttempt = { kind: "repeat" };

@@ -1,4 +1,5 @@
-import { CSV_ROWS_MAX, csvResponse, rowFormatOf, wantsCsv } from "./domain-query.ts";
+import { rowFormatOf, wantsCsv } from "../../../foundation/http/row-format.ts";
+import { CSV_ROWS_MAX, csvResponse } from "./domain-query.ts";
 import { type Cell, csvLine } from "../../../foundation/http/csv.ts";
 import { parse } from "csv-parse/sync";
 import { describe, expect, test } from "bun:test";

@@ -1,3 +1,4 @@
+import { wantsCsv } from "../../../foundation/http/row-format.ts";
 import { z } from "zod";
 import { isoDay, type DayRange } from "../../../foundation/base/days.ts";
 import { type Cell, csvLine } from "../../../foundation/http/csv.ts";
@@ -28,7 +29,6 @@ import {
   exportFileName,
   type QueryContext,
   rangeOf,
-  wantsCsv,
 } from "./domain-query.ts";
 
 export const HOST_RESULTS = ["failing", "passing"] as const;

@@ -1,3 +1,4 @@
+import { rowFormatOf } from "../../../foundation/http/row-format.ts";
 import { createSourceAddressRoutes, SOURCE_ADDRESS_ROUTES } from "./source-address-routes.ts";
 import type { FailureReportStore } from "../../reports/ingest/report-store.ts";
 import {
@@ -8,7 +9,6 @@ import {
   RANGE_DAYS_MAX,
   CSV_DESCRIPTION,
   csvAlternative,
-  rowFormatOf,
   NDJSON_TYPE,
   ndjsonResponse,
   DOMAIN_REPORTS,

@@ -1,13 +1,7 @@
+import { rowFormatOf } from "../../../foundation/http/row-format.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
 import type { DomainRow, DomainOwner } from "../../records/domains/domain-store.ts";
-import {
-  rangeOf,
-  exportFileName,
-  type QueryContext,
-  csvResponse,
-  rowFormatOf,
-  ndjsonResponse,
-} from "./domain-query.ts";
+import { rangeOf, exportFileName, type QueryContext, csvResponse, ndjsonResponse } from "./domain-query.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import {
   type RecordFilters,

@@ -1,3 +1,4 @@
+import { wantsCsv } from "../../../foundation/http/row-format.ts";
 import { z } from "zod";
 import { AppError } from "../../../foundation/base/errors.ts";
 import { type DayRange, isoDay } from "../../../foundation/base/days.ts";
@@ -29,7 +30,6 @@ import {
   exportFileName,
   type QueryContext,
   rangeOf,
-  wantsCsv,
 } from "./domain-query.ts";
 import { isHostCursor, pageOfHosts } from "./own-host-routes.ts";
 import { sourceParams } from "./source-routes.ts";

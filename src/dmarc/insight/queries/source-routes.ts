@@ -1,3 +1,4 @@
+import { wantsCsv } from "../../../foundation/http/row-format.ts";
 import type { Cell } from "../../../foundation/http/csv.ts";
 import { PAGE_BYTES_MAX } from "../../../foundation/base/walk.ts";
 import { type Source, sourceSchema } from "../sources/source-response.ts";
@@ -11,7 +12,6 @@ import {
   csvResponse,
   CSV_DESCRIPTION,
   csvAlternative,
-  wantsCsv,
   DOMAIN_PATH,
   domainParams,
   REPORTS_TAG,

@@ -1,0 +1,161 @@
+import { and, count, desc, eq, gte, lt, lte, sql } from "drizzle-orm";
+import type { Db, Tx } from "../../foundation/db/open.ts";
+import { bounces, verificationEvidence, verifications } from "../../foundation/db/schema.ts";
+import { sqlStatements, rows } from "../../foundation/db/statements.ts";
+import { TurnReads } from "../../foundation/db/turn-reads.ts";
+import type { FiltersOf, IdWindow } from "../../foundation/base/walk.ts";
+import type { Verdict } from "../result.ts";
+
+/** A bounce as it is stored. */
+export type StoredBounce = Readonly<typeof bounces.$inferSelect>;
+
+/** What lists of bounces can be restricted to. */
+export type BounceFilters = FiltersOf<Pick<StoredBounce, "email" | "kind" | "source" | "provider" | "promised">> & {
+  /** Bounced at or after this time. */
+  readonly fromMs?: number | undefined;
+};
+
+/** How many addresses of a provider bounced hard or softly, by what had been said about them. */
+export interface BounceCount extends Pick<StoredBounce, "provider" | "kind" | "promised"> {
+  readonly addresses: number;
+}
+
+/** The last check of an address before a time. */
+export interface Promised {
+  readonly verdict: Verdict;
+  readonly atMs: number;
+  /** As stored; null when it has expired. */
+  readonly evidence: Uint8Array | null;
+}
+
+/** "This mailbox does not exist", in the words of servers: other hard statuses are about the domain, which DNS answers for. */
+const OF_MAILBOX = "status IN ('5.1.1', '5.1.3', '5.1.10')";
+
+const table = bounces;
+
+const prepareAll = (db: Db) =>
+  sqlStatements(db, {
+    some: rows<object, string>(
+      "SELECT 1 FROM bounces WHERE account_id = ? AND kind = 'hard' AND refuted_at_ms IS NULL LIMIT 1",
+    ),
+    newest: rows<
+      Pick<StoredBounce, "source" | "status" | "diagnostic" | "bouncedAtMs">,
+      [account: string, email: string, sinceMs: number]
+    >(
+      `SELECT source, status, diagnostic, bounced_at_ms AS bouncedAtMs FROM bounces
+        WHERE account_id = ? AND email = ? AND kind = 'hard' AND ${OF_MAILBOX} AND refuted_at_ms IS NULL AND bounced_at_ms >= ?
+        ORDER BY bounced_at_ms DESC LIMIT 1`,
+    ),
+    // A check of a server that refuses other recipients proves the mailbox.
+    provedAfter: rows<{ atMs: number }, [account: string, email: string, afterMs: number]>(
+      `SELECT completed_at_ms AS atMs FROM verifications
+        WHERE account_id = ? AND mode = 'live' AND normalized_email = ? AND completed_at_ms > ?
+          AND json_extract(result, '$.signals.smtp') = 'pass' AND json_extract(result, '$.signals.catch_all') = 'pass'
+        ORDER BY id DESC LIMIT 1`,
+    ),
+    refute:
+      "UPDATE bounces SET refuted_at_ms = ? WHERE account_id = ? AND email = ? AND bounced_at_ms <= ? AND refuted_at_ms IS NULL",
+    expire:
+      "DELETE FROM bounces WHERE id IN (SELECT id FROM bounces WHERE created_at_ms < ? ORDER BY created_at_ms LIMIT ?)",
+  });
+
+/** The bounces of accounts. */
+export class BounceStore {
+  readonly #sql;
+  readonly #some: TurnReads<"some" | "none">;
+
+  constructor(private readonly db: Db) {
+    this.#sql = prepareAll(db);
+    this.#some = new TurnReads(db);
+  }
+
+  /** False when the account has the event already. */
+  insert(_tx: Tx, bounce: StoredBounce): boolean {
+    return this.db.orm.insert(table).values(bounce).onConflictDoNothing().returning({ id: table.id }).all().length > 0;
+  }
+
+  /** The last completed check of an address with live keys up to a time. */
+  promised(accountId: string, email: string, atMs: number): Promised | null {
+    const { orm } = this.db;
+    const found = orm
+      .select({
+        verdict: verifications.verdict,
+        atMs: verifications.completedAtMs,
+        evidence: verificationEvidence.body,
+      })
+      .from(verifications)
+      .leftJoin(verificationEvidence, eq(verificationEvidence.verificationId, verifications.id))
+      .where(
+        and(
+          eq(verifications.accountId, accountId),
+          eq(verifications.mode, "live"),
+          eq(verifications.normalizedEmail, email),
+          lte(verifications.completedAtMs, atMs),
+        ),
+      )
+      .orderBy(desc(verifications.id))
+      .limit(1)
+      .get();
+    if (found === undefined || found.verdict === null || found.atMs === null) return null;
+    const evidence = found.evidence instanceof Uint8Array ? found.evidence : null;
+    return { verdict: found.verdict as Verdict, atMs: found.atMs, evidence };
+  }
+
+  /** When a check after a time proved that the mailbox exists; null when none did. */
+  provedAfter(accountId: string, email: string, afterMs: number): number | null {
+    return this.#sql.provedAfter.get(accountId, email, afterMs)?.atMs ?? null;
+  }
+
+  /** Whether any hard bounce of the account counts: most accounts have none, and need no look-up for each address. */
+  hasHard(accountId: string): boolean {
+    return this.#some.get(accountId, () => (this.#sql.some.get(accountId) === null ? "none" : "some")) === "some";
+  }
+
+  /** The newest hard bounce of a mailbox since a time that no check refuted. */
+  newestHard(accountId: string, email: string, sinceMs: number) {
+    return this.#sql.newest.get(accountId, email, sinceMs);
+  }
+
+  /** The mailbox was proved at a time: bounces before it decide nothing from now on. */
+  refute(_tx: Tx, { accountId, email, atMs }: { accountId: string; email: string; atMs: number }): void {
+    this.#sql.refute.run(atMs, accountId, email, atMs);
+  }
+
+  /** The newest first, in the order in which they were stored. */
+  list(accountId: string, filters: BounceFilters, { before, from, limit }: IdWindow): StoredBounce[] {
+    const { fromMs, ...equal } = filters;
+    const { email, kind, source, provider, promised } = equal;
+    const passes = and(
+      eq(table.accountId, accountId),
+      before === null ? undefined : lt(table.id, before),
+      from === undefined ? undefined : gte(table.id, from),
+      email === undefined ? undefined : eq(table.email, email),
+      kind === undefined ? undefined : sql`+${table.kind} = ${kind}`,
+      source === undefined ? undefined : sql`+${table.source} = ${source}`,
+      provider === undefined ? undefined : sql`+${table.provider} is ${provider}`,
+      promised === undefined ? undefined : sql`+${table.promised} is ${promised}`,
+      fromMs === undefined ? undefined : gte(table.bouncedAtMs, fromMs),
+    );
+    return this.db.orm.select().from(table).where(passes).orderBy(desc(table.id)).limit(limit).all();
+  }
+
+  /** Addresses that bounced since a time, by provider, kind and what had been said about them. */
+  counts(accountId: string, fromMs: number): BounceCount[] {
+    const { provider, kind, promised, email, bouncedAtMs } = table;
+    return this.db.orm
+      .select({ provider, kind, promised, addresses: sql<number>`count(distinct ${email})` })
+      .from(table)
+      .where(and(eq(table.accountId, accountId), gte(bouncedAtMs, fromMs)))
+      .groupBy(provider, kind, promised)
+      .all();
+  }
+
+  count(accountId: string): number {
+    return this.db.orm.select({ rows: count() }).from(table).where(eq(table.accountId, accountId)).get()?.rows ?? 0;
+  }
+
+  /** Removes bounces that were stored before a time, and returns how many. */
+  expire(_tx: Tx, beforeMs: number, limit: number): number {
+    return this.#sql.expire.run(beforeMs, limit).changes;
+  }
+}

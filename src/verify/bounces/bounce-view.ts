@@ -1,0 +1,71 @@
+import { isoTime } from "../../foundation/base/clock.ts";
+import { DAY_MS } from "../../foundation/base/days.ts";
+import { csvLine } from "../../foundation/http/csv.ts";
+import type { StoredBounce } from "./bounce-store.ts";
+import type { HistoryOwner } from "../history-store.ts";
+import type { BounceFilters } from "./bounce-store.ts";
+import type { Bounces, ProviderBounces } from "./bounces.ts";
+
+/** A bounce as the API and the command line show it. */
+export const bounceView = (bounce: StoredBounce) => {
+  const { id, email, kind, status, diagnostic, source, provider, promised, promisedAtMs, refutedAtMs } = bounce;
+  return {
+    id,
+    email,
+    kind,
+    status,
+    source,
+    bounced_at: isoTime(bounce.bouncedAtMs),
+    reported_at: isoTime(bounce.createdAtMs),
+    provider,
+    promised,
+    promised_days: promisedAtMs === null ? null : Math.floor((bounce.bouncedAtMs - promisedAtMs) / DAY_MS),
+    refuted_at: refutedAtMs === null ? null : isoTime(refutedAtMs),
+    diagnostic,
+  };
+};
+
+const COLUMNS = [
+  "email",
+  "kind",
+  "status",
+  "source",
+  "bounced_at",
+  "reported_at",
+  "provider",
+  "promised",
+  "promised_days",
+  "refuted_at",
+  "diagnostic",
+] as const;
+
+const rowOf = (bounce: StoredBounce) => {
+  const view = bounceView(bounce);
+  return COLUMNS.map((column) => view[column]);
+};
+
+const ROWS_AT_ONCE = 500;
+
+/** Bounces as CSV (UTF-8, header row, CRLF), newest first. Formulas are defused. */
+export async function* writeBounces(
+  bounces: Pick<Bounces, "page">,
+  owner: HistoryOwner,
+  filters: BounceFilters,
+): AsyncGenerator<Uint8Array, void> {
+  yield Buffer.from(csvLine(COLUMNS));
+  for (let before: string | null = null; ;) {
+    const rows: readonly StoredBounce[] = bounces.page(owner, filters, { before, limit: ROWS_AT_ONCE });
+    yield Buffer.from(rows.map((row) => csvLine(rowOf(row))).join(""));
+    if (rows.length < ROWS_AT_ONCE) return;
+    before = rows.at(-1)?.id ?? null;
+  }
+}
+
+/** The summary as CSV. */
+export const summaryCsv = (providers: readonly ProviderBounces[]): string =>
+  [
+    csvLine(["provider", "deliverable", "risky", "undeliverable", "not_verified", "soft"]),
+    ...providers.map(({ provider, hard, soft }) =>
+      csvLine([provider, hard.deliverable, hard.risky, hard.undeliverable, hard.not_verified, soft]),
+    ),
+  ].join("");

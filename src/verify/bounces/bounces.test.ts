@@ -1,0 +1,173 @@
+import { describe, expect, test } from "bun:test";
+import type { IssuedKey } from "../../accounts/keys.ts";
+import { createApps, type TestApp } from "../../testing/app.ts";
+import { watchOthers } from "../../testing/other-account.ts";
+import type { Zone } from "../../testing/dns-zone.ts";
+import { createStubs } from "../../testing/smtp-dial.ts";
+import type { SmtpStubScript } from "../../testing/smtp-stub.ts";
+
+const PATH = "/v1/bounces";
+const start = createApps();
+const startStub = createStubs();
+
+const ZONE: Zone = {
+  "shop.example.com": { MX: [[10, "mx.example.com"]] },
+  "mx.example.com": { A: ["127.0.0.1"] },
+};
+
+const startWith = (script: SmtpStubScript): TestApp =>
+  start({ zone: ZONE, stub: startStub(script), settings: { GREYLIST_RETRIES_S: "60" } });
+
+const CATCH_ALL: SmtpStubScript = {};
+const KNOWS_ANNA: SmtpStubScript = {
+  rcpt: (address) => (address.startsWith("anna@") ? "250 2.1.5 Ok" : "550 5.1.1 User unknown"),
+};
+
+/** A line of the log of Postfix. */
+const line = (status: string, email = "anna@shop.example.com", queueId = "4XyZ12"): string =>
+  `2026-01-01T00:00:00+00:00 mx postfix/smtp[123]: ${queueId}: to=<${email}>, relay=mx.example.com[192.0.2.1]:25, delay=1, delays=0/0/0/1, dsn=${status}, status=bounced (host mx.example.com[192.0.2.1] said: 550 ${status} No such user)`;
+
+const report = (app: TestApp, key: IssuedKey, body: string, headers: Record<string, string> = {}) =>
+  app.request("POST", PATH, { key, body, headers: { "content-type": "text/plain", ...headers } });
+
+const resultOf = async (app: TestApp, key: IssuedKey, email = "anna@shop.example.com") =>
+  (await app.verify(key, email)).body.result;
+
+describe("a reported bounce", () => {
+  test("is stored once, and each event has its outcome", async () => {
+    const app = startWith(CATCH_ALL);
+    const key = app.newKey({ mode: "live" });
+    const body = [
+      line("5.1.1"),
+      "2026-01-01T00:00:00+00:00 mx sshd[1]: hello",
+      line("4.2.2", "bert@shop.example.com", "4XyZ13"),
+    ];
+    const first = await report(app, key, body.join("\n"));
+    expect(first.status).toBe(200);
+    expect(first.body.counts).toEqual({ stored: 2, known: 0, ignored: 1, unreadable: 0 });
+    expect(first.body.events).toMatchObject([
+      { position: 1, outcome: "stored", kind: "hard", reason: null },
+      { position: 2, outcome: "ignored", kind: null },
+      { position: 3, outcome: "stored", kind: "soft" },
+    ]);
+    expect((await report(app, key, body.join("\n"))).body.counts).toMatchObject({ stored: 0, known: 2 });
+    const listed = await app.request("GET", `${PATH}?kind=hard`, { key });
+    expect(listed.body.bounces).toMatchObject([
+      { email: "anna@shop.example.com", kind: "hard", status: "5.1.1", source: "postfix", promised: null },
+    ]);
+  });
+
+  test("of an unknown format is a 400, and so is text that is no JSON", async () => {
+    const app = startWith(CATCH_ALL);
+    const key = app.newKey({ mode: "live" });
+    for (const body of [{ hello: "world" }, [1, 2]])
+      expect(await app.request("POST", PATH, { key, body })).toMatchObject({ status: 400 });
+    expect((await app.request("POST", PATH, { key, body: "{" })).body.error).toBe("Request body must be valid JSON");
+  });
+
+  test("needs a key, which may be the password of HTTP Basic on this route only", async () => {
+    const app = startWith(CATCH_ALL);
+    const { key } = app.newKey({ mode: "live" });
+    const send = async (method: string, path: string, password: string) => {
+      const authorization = `Basic ${Buffer.from(`bounces:${password}`).toString("base64")}`;
+      const headers = { authorization, "content-type": "text/plain" };
+      const body = method === "POST" ? line("5.1.1") : null;
+      return (await app.handle(new Request(`http://localhost${path}`, { method, headers, body }))).status;
+    };
+    expect(await send("POST", PATH, key)).toBe(200);
+    expect(await send("POST", PATH, `${key}x`)).toBe(401);
+    expect(await send("GET", PATH, key)).toBe(401);
+  });
+
+  test("with a test key is answered the same, and not stored", async () => {
+    const app = startWith(CATCH_ALL);
+    const key = app.newKey({ mode: "test" });
+    expect((await report(app, key, line("5.1.1"))).body.counts).toMatchObject({ stored: 1 });
+    expect((await app.request("GET", PATH, { key })).body.bounces).toEqual([]);
+    expect(app.db.sqlite.query("SELECT id FROM bounces").all()).toEqual([]);
+  });
+
+  test("changes nothing of another account, which does not see it", async () => {
+    const app = startWith(CATCH_ALL);
+    app.newAccount("other", "growth");
+    const [key, other] = [app.newKey({ mode: "live" }), app.newKey({ account: "other", mode: "live" })];
+    const actor = { accountId: app.accountId(), mode: "live" as const };
+    const { changed } = await watchOthers(app.db.sqlite, actor, () => report(app, key, line("5.1.1")));
+    expect(changed).toContain("bounces");
+    expect((await app.request("GET", PATH, { key: other })).body.bounces).toEqual([]);
+    expect(await resultOf(app, other)).toMatchObject({ sub_status: "catch_all" });
+  });
+});
+
+describe("the next check of the account", () => {
+  test.each([
+    ["5.1.1", "mailbox_not_found"],
+    ["5.1.10", "mailbox_not_found"],
+    ["5.1.2", "catch_all"],
+    ["5.7.1", "catch_all"],
+    ["4.2.2", "catch_all"],
+    ["5.2.2", "catch_all"],
+  ])("at a server that accepts everybody: after a bounce with %s it is %s", async (status, subStatus) => {
+    const app = startWith(CATCH_ALL);
+    const key = app.newKey({ mode: "live" });
+    await report(app, key, line(status));
+    expect(await resultOf(app, key)).toMatchObject({ sub_status: subStatus });
+    expect(await resultOf(app, key, "bert@shop.example.com")).toMatchObject({ sub_status: "catch_all" });
+  });
+
+  test("names the bounce in its evidence", async () => {
+    const app = startWith(CATCH_ALL);
+    const key = app.newKey({ mode: "live" });
+    await report(app, key, line("5.1.1"));
+    const { id } = await app.verify(key, "anna@shop.example.com");
+    const { body } = await app.request("GET", `/v1/email-verifications/${id}/evidence`, { key });
+    expect(body.bounce).toMatchObject({ source: "postfix", status: "5.1.1" });
+    expect(body.conclusion).toMatchObject({ because: expect.stringContaining("bounced on 20") });
+  });
+
+  test("that proves the mailbox wins over the bounce, also later at a server that accepts everybody", async () => {
+    const server = { accepted: ["anna@"] };
+    const app = startWith({
+      rcpt: (address) =>
+        server.accepted.some((start) => address.startsWith(start)) ? "250 2.1.5 Ok" : "550 5.1.1 User unknown",
+    });
+    const key = app.newKey({ mode: "live" });
+    await report(app, key, line("5.1.1"));
+    expect(await resultOf(app, key)).toMatchObject({ sub_status: "mailbox_exists" });
+    const listed = await app.request("GET", PATH, { key });
+    expect(listed.body.bounces).toMatchObject([{ refuted_at: expect.any(String) }]);
+    server.accepted = [""];
+    await app.advance(3 * 86_400_000);
+    expect(await resultOf(app, key)).not.toMatchObject({ sub_status: "mailbox_not_found" });
+  });
+
+  test("of an address whose bounce is half a year old does not know it any more", async () => {
+    const app = startWith(CATCH_ALL);
+    const key = app.newKey({ mode: "live" });
+    await report(app, key, line("5.1.1"));
+    app.db.sqlite.run("UPDATE bounces SET bounced_at_ms = ?", [app.clock.nowMs() - 181 * 86_400_000]);
+    expect(await resultOf(app, key)).toMatchObject({ sub_status: "catch_all" });
+  });
+});
+
+describe("the summary", () => {
+  test("compares bounces with the check before, by provider", async () => {
+    const app = startWith(KNOWS_ANNA);
+    const key = app.newKey({ mode: "live" });
+    expect(await resultOf(app, key)).toMatchObject({ verdict: "deliverable" });
+    await app.advance(2 * 86_400_000);
+    const at = new Date(app.clock.nowMs()).toISOString().replace(".000Z", "+00:00");
+    const now = (text: string) => text.replace("2026-01-01T00:00:00+00:00", at);
+    await report(app, key, [now(line("5.1.1")), now(line("5.1.1", "bert@shop.example.com"))].join("\n"));
+    const { body } = await app.request("GET", `${PATH}/summary`, { key });
+    expect(body).toEqual({
+      days: 30,
+      providers: [
+        { provider: "example.com", hard: { deliverable: 1, risky: 0, undeliverable: 0, not_verified: 0 }, soft: 0 },
+        { provider: null, hard: { deliverable: 0, risky: 0, undeliverable: 0, not_verified: 1 }, soft: 0 },
+      ],
+    });
+    const listed = await app.request("GET", `${PATH}?promised=deliverable`, { key });
+    expect(listed.body.bounces).toMatchObject([{ promised_days: 2, provider: "example.com" }]);
+  });
+});

@@ -1,0 +1,149 @@
+import { nextTurn } from "../../foundation/base/clock.ts";
+import { DAY_MS } from "../../foundation/base/days.ts";
+import { inSteps } from "../../foundation/base/in-steps.ts";
+import { type ByMode, newId, sha256 } from "../../foundation/base/secrets.ts";
+import { type IdWindow, readById } from "../../foundation/base/walk.ts";
+import type { Tx } from "../../foundation/db/open.ts";
+import type { Runtime } from "../../foundation/db/runtime.ts";
+import type { Attempts } from "../attempts.ts";
+import { providerOf } from "../domain-evidence.ts";
+import type { HistoryOwner } from "../history-store.ts";
+import { unpackEvidence } from "../store.ts";
+import { BounceAwareAttempts } from "./known-bounces.ts";
+import type { Bounce, EventReading } from "./bounce.ts";
+import type { BounceCount, BounceFilters, BounceStore, StoredBounce } from "./bounce-store.ts";
+
+/** What became of an event; `known`: it was stored before. */
+export interface EventOutcome {
+  /** The place of the event in the request, from 1. */
+  readonly position: number;
+  readonly outcome: "stored" | "known" | "ignored" | "unreadable";
+  readonly kind: Bounce["kind"] | null;
+  /** Why it is ignored or unreadable; null for a bounce. */
+  readonly reason: string | null;
+}
+
+/** Addresses that bounced hard, by what had been said about them. */
+export interface PromisedCounts {
+  deliverable: number;
+  risky: number;
+  undeliverable: number;
+  not_verified: number;
+}
+
+export interface ProviderBounces {
+  /** Null: nothing is known about the mail hosts of the addresses. */
+  readonly provider: string | null;
+  readonly hard: PromisedCounts;
+  soft: number;
+}
+
+/** Events stored in one transaction, and rows removed in one: some milliseconds. */
+const ROWS_AT_ONCE = 100;
+
+/** What others report about mail that came back. */
+export class Bounces {
+  constructor(
+    private readonly runtime: Pick<Runtime, "db" | "clock">,
+    private readonly store: BounceStore,
+  ) {}
+
+  /** Stores the bounces among events, in their order. Those of test keys are not stored. */
+  async add({ accountId, mode }: HistoryOwner, events: readonly EventReading[]): Promise<EventOutcome[]> {
+    const outcomes: EventOutcome[] = [];
+    for (let at = 0; at < events.length; at += ROWS_AT_ONCE) {
+      const some = events.slice(at, at + ROWS_AT_ONCE);
+      const stored = await this.runtime.db.commit((tx) =>
+        some.map(
+          (event) => event.outcome === "bounce" && (mode === "test" || this.#insert(tx, accountId, event.bounce)),
+        ),
+      );
+      outcomes.push(...some.map((event, index) => outcomeOf(event, at + index + 1, stored[index] === true)));
+      await nextTurn();
+    }
+    return outcomes;
+  }
+
+  /** The newest first, older than the id `before`. */
+  page({ accountId, mode }: HistoryOwner, filters: BounceFilters, window: IdWindow): readonly StoredBounce[] {
+    return mode === "test" ? [] : this.store.list(accountId, filters, window);
+  }
+
+  /** The same, for a walk. */
+  source(owner: HistoryOwner, filters: BounceFilters) {
+    return readById<StoredBounce>((window) => this.page(owner, filters, window));
+  }
+
+  /** Addresses that bounced in the last `days`, by provider, the most hard ones first. */
+  summary({ accountId, mode }: HistoryOwner, days: number): readonly ProviderBounces[] {
+    const fromMs = this.runtime.clock.nowMs() - days * DAY_MS;
+    return mode === "test" ? [] : byProvider(this.store.counts(accountId, fromMs));
+  }
+
+  /** Attempts that know of the bounces. Those of test keys do not: they say the same every time. */
+  addedTo(attempts: ByMode<Attempts>): ByMode<Attempts> {
+    const { runtime, store } = this;
+    return { ...attempts, live: new BounceAwareAttempts(runtime, { attempts: attempts.live, store }) };
+  }
+
+  /** Removes what was stored more than `days` ago, in short transactions; null: nothing. Returns how many. */
+  async expire(days: number | null, isStopping: () => boolean): Promise<number> {
+    if (days === null) return 0;
+    const beforeMs = this.runtime.clock.nowMs() - days * DAY_MS;
+    const remove = () => this.runtime.db.commit((tx) => this.store.expire(tx, beforeMs, ROWS_AT_ONCE));
+    const { count } = await inSteps(remove, { isStopping });
+    return count;
+  }
+
+  /** Stores a bounce with what had been said about its address. False when it was stored before. */
+  #insert(tx: Tx, accountId: string, { eventKey, ...bounce }: Bounce): boolean {
+    const { email, bouncedAtMs } = bounce;
+    const promised = this.store.promised(accountId, email, bouncedAtMs);
+    return this.store.insert(tx, {
+      ...bounce,
+      id: newId(),
+      accountId,
+      eventKey: sha256(eventKey),
+      createdAtMs: this.runtime.clock.nowMs(),
+      promised: promised?.verdict ?? null,
+      promisedAtMs: promised?.atMs ?? null,
+      soughtAtMs: null,
+      provider: providerIn(promised?.evidence ?? null),
+      refutedAtMs: this.store.provedAfter(accountId, email, bouncedAtMs),
+    });
+  }
+}
+
+/** Who runs the mail hosts that a check found. */
+export const providerIn = (stored: Uint8Array | null): string | null => {
+  if (stored === null) return null;
+  try {
+    const host = unpackEvidence(stored).domain?.hosts[0]?.host;
+    return host === undefined ? null : providerOf(host);
+  } catch {
+    // Evidence that cannot be read any more says nothing.
+    return null;
+  }
+};
+
+const outcomeOf = (event: EventReading, position: number, isStored: boolean): EventOutcome =>
+  event.outcome === "bounce"
+    ? { position, outcome: isStored ? "stored" : "known", kind: event.bounce.kind, reason: null }
+    : { position, outcome: event.outcome, kind: null, reason: event.reason };
+
+const byProvider = (counts: readonly BounceCount[]): ProviderBounces[] => {
+  const found = new Map<string | null, ProviderBounces>();
+  for (const { provider, kind, promised, addresses } of counts) {
+    const hard = { deliverable: 0, risky: 0, undeliverable: 0, not_verified: 0 };
+    const entry = found.get(provider) ?? { provider, hard, soft: 0 };
+    if (kind === "soft") entry.soft += addresses;
+    else entry.hard[promised ?? "not_verified"] += addresses;
+    found.set(provider, entry);
+  }
+  return [...found.values()].toSorted(
+    (a, b) =>
+      sumOf(b.hard) - sumOf(a.hard) || b.soft - a.soft || Number(a.provider === null) - Number(b.provider === null),
+  );
+};
+
+const sumOf = (counts: PromisedCounts): number => Object.values(counts).reduce((sum, one) => sum + one, 0);
