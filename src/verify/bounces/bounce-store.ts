@@ -1,6 +1,6 @@
-import { and, count, desc, eq, gte, lt, lte, sql } from "drizzle-orm";
+import { and, count, desc, eq, gte, lt, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../foundation/db/open.ts";
-import { bounces, verificationEvidence, verifications } from "../../foundation/db/schema.ts";
+import { bounces } from "../../foundation/db/schema.ts";
 import { sqlStatements, rows } from "../../foundation/db/statements.ts";
 import { TurnReads } from "../../foundation/db/turn-reads.ts";
 import type { FiltersOf, IdWindow } from "../../foundation/base/walk.ts";
@@ -53,6 +53,15 @@ const prepareAll = (db: Db) =>
           AND json_extract(result, '$.signals.smtp') = 'pass' AND json_extract(result, '$.signals.catch_all') = 'pass'
         ORDER BY id DESC LIMIT 1`,
     ),
+    promised: rows<
+      { verdict: Verdict; atMs: number; evidence: Uint8Array | string | null },
+      [account: string, email: string, atMs: number]
+    >(
+      `SELECT v.verdict, v.completed_at_ms AS atMs, e.body AS evidence FROM verifications v
+        LEFT JOIN verification_evidence e ON e.verification_id = v.id
+        WHERE v.account_id = ? AND v.mode = 'live' AND v.normalized_email = ? AND v.completed_at_ms <= ? AND v.verdict IS NOT NULL
+        ORDER BY v.id DESC LIMIT 1`,
+    ),
     refute:
       "UPDATE bounces SET refuted_at_ms = ? WHERE account_id = ? AND email = ? AND bounced_at_ms <= ? AND refuted_at_ms IS NULL",
     expire:
@@ -76,29 +85,10 @@ export class BounceStore {
 
   /** The last completed check of an address with live keys up to a time. */
   promised(accountId: string, email: string, atMs: number): Promised | null {
-    const { orm } = this.db;
-    const found = orm
-      .select({
-        verdict: verifications.verdict,
-        atMs: verifications.completedAtMs,
-        evidence: verificationEvidence.body,
-      })
-      .from(verifications)
-      .leftJoin(verificationEvidence, eq(verificationEvidence.verificationId, verifications.id))
-      .where(
-        and(
-          eq(verifications.accountId, accountId),
-          eq(verifications.mode, "live"),
-          eq(verifications.normalizedEmail, email),
-          lte(verifications.completedAtMs, atMs),
-        ),
-      )
-      .orderBy(desc(verifications.id))
-      .limit(1)
-      .get();
-    if (found === undefined || found.verdict === null || found.atMs === null) return null;
+    const found = this.#sql.promised.get(accountId, email, atMs);
+    if (found === null) return null;
     const evidence = found.evidence instanceof Uint8Array ? found.evidence : null;
-    return { verdict: found.verdict as Verdict, atMs: found.atMs, evidence };
+    return { ...found, evidence };
   }
 
   /** When a check after a time proved that the mailbox exists; null when none did. */

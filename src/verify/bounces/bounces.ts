@@ -1,5 +1,5 @@
-import { nextTurn } from "../../foundation/base/clock.ts";
 import { DAY_MS } from "../../foundation/base/days.ts";
+import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
 import { inSteps } from "../../foundation/base/in-steps.ts";
 import { type ByMode, newId, sha256 } from "../../foundation/base/secrets.ts";
 import { type IdWindow, readById } from "../../foundation/base/walk.ts";
@@ -39,7 +39,7 @@ export interface ProviderBounces {
 }
 
 /** Events stored in one transaction, and rows removed in one: some milliseconds. */
-const ROWS_AT_ONCE = 100;
+const ROWS_AT_ONCE = 20;
 
 /** What others report about mail that came back. */
 export class Bounces {
@@ -52,6 +52,7 @@ export class Bounces {
   async add({ accountId, mode }: HistoryOwner, events: readonly EventReading[]): Promise<EventOutcome[]> {
     const outcomes: EventOutcome[] = [];
     for (let at = 0; at < events.length; at += ROWS_AT_ONCE) {
+      await backgroundTurn(accountId);
       const some = events.slice(at, at + ROWS_AT_ONCE);
       const stored = await this.runtime.db.commit((tx) =>
         some.map(
@@ -59,7 +60,6 @@ export class Bounces {
         ),
       );
       outcomes.push(...some.map((event, index) => outcomeOf(event, at + index + 1, stored[index] === true)));
-      await nextTurn();
     }
     return outcomes;
   }

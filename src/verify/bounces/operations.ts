@@ -64,7 +64,7 @@ export const REPORT_BOUNCES = declareRoute({
   tag: TAG,
   summary: "Report bounces",
   description:
-    "Takes the events of Amazon SES (also through SNS), SendGrid, Mailgun and Postmark as they are sent, and lines of the log of Postfix as `text/plain`: at most 1 MiB and 5,000 events. The same event is stored once. A hard bounce counts for the next checks of the address. For services that can only call a URL, the key may be the password of HTTP Basic: `https://bounces:<API_KEY>@host/v1/bounces`. With a test key nothing is stored.",
+    "Takes the events of Amazon SES (also through SNS), SendGrid, Mailgun and Postmark as they are sent, and lines of the log of Postfix as `text/plain`: at most 1 MiB and 1,000 events. The same event is stored once. A hard bounce counts for the next checks of the address. For services that can only call a URL, the key may be the password of HTTP Basic: `https://bounces:<API_KEY>@host/v1/bounces`. With a test key nothing is stored.",
   scope: "verifications:write",
   unrecorded: "the bounces themselves are stored",
   rateLimited: true,

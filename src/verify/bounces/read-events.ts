@@ -8,7 +8,7 @@ import { readSendgrid, SendgridEvent } from "./formats/sendgrid.ts";
 import { readSes, SesEvent, SnsEnvelope } from "./formats/ses.ts";
 
 /** More than any of the services sends at once; a log is sent in parts. */
-export const EVENTS_MAX = 5_000;
+export const EVENTS_MAX = 1_000;
 
 export type EventsProblem = "too_many_events" | "unknown_format";
 

@@ -1,5 +1,6 @@
 import type { Clock } from "../../foundation/base/clock.ts";
 import { AppError } from "../../foundation/base/errors.ts";
+import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
 import { JSON_BODY_BYTES_MAX, parseJson, readBytes } from "../../foundation/http/body.ts";
 import type { Guard } from "../../foundation/http/guard.ts";
 import { rowsById, sendPage } from "../../foundation/http/list-page.ts";
@@ -44,6 +45,7 @@ export const createBounceRoutes = ({ guard, bounces, clock }: BounceRouteDeps) =
   serveRoutes(guard, [
     handle(REPORT_BOUNCES, async ({ request, caller }) => {
       const bytes = await readBytes(request, JSON_BODY_BYTES_MAX);
+      await backgroundTurn(caller.accountId);
       const nowMs = clock.nowMs();
       const read = isPlainText(request)
         ? readLogLines(new TextDecoder().decode(bytes), nowMs)
