@@ -38,15 +38,13 @@ const targetOf = (href: string, from: string): string | null => {
 /** The links and forms of a page. */
 export const readPage = async (html: string, from: string): Promise<{ links: string[]; forms: SeenForm[] }> => {
   const links: string[] = [];
-  const forms: Array<{
-    method: "GET" | "POST";
-    action: string;
-    fields: Array<readonly [string, string]>;
-    isUpload: boolean;
-  }> = [];
-  const field = (element: HTMLRewriterTypes.Element): void => {
+  const forms: SeenForm[] = [];
+  let fields: Array<readonly [string, string]> = [];
+  // Forms that go where a button outside of them says.
+  const shared = new Map<string, SeenForm["fields"]>();
+  const addField = (element: HTMLRewriterTypes.Element, to: Array<readonly [string, string]>): void => {
     const name = element.getAttribute("name");
-    if (name !== null) forms.at(-1)?.fields.push([name, decoded(element.getAttribute("value"))]);
+    if (name !== null) to.push([name, decoded(element.getAttribute("value"))]);
   };
   const rewriter = new HTMLRewriter()
     .on("a[href]", {
@@ -57,20 +55,33 @@ export const readPage = async (html: string, from: string): Promise<{ links: str
     })
     .on("form", {
       element(element) {
-        const action = targetOf(decoded(element.getAttribute("action")), from) ?? "elsewhere";
+        const given = element.getAttribute("action");
         const method = element.getAttribute("method")?.toUpperCase() === "POST" ? "POST" : "GET";
-        forms.push({ method, action, fields: [], isUpload: element.getAttribute("enctype") === "multipart/form-data" });
+        fields = [];
+        if (given === null && method === "POST") {
+          shared.set(element.getAttribute("id") ?? "", fields);
+          return;
+        }
+        const action = targetOf(decoded(given), from) ?? "elsewhere";
+        forms.push({ method, action, fields, isUpload: element.getAttribute("enctype") === "multipart/form-data" });
       },
     })
-    .on("form input, form button, form select, form textarea", { element: field })
+    .on("form input, form button, form select, form textarea", { element: (element) => addField(element, fields) })
+    .on("button[form][formaction]", {
+      element(element) {
+        const action = targetOf(decoded(element.getAttribute("formaction")), from) ?? "elsewhere";
+        const sent = [...(shared.get(element.getAttribute("form") ?? "") ?? [])];
+        addField(element, sent);
+        forms.push({ method: "POST", action, fields: sent, isUpload: false });
+      },
+    })
     // Of a choice, the first option or the chosen one.
     .on("form select option", {
       element(element) {
-        const fields = forms.at(-1)?.fields;
-        const [name, value] = fields?.at(-1) ?? ["", ""];
+        const [name, value] = fields.at(-1) ?? ["", ""];
         const isFirst = value === "";
         if (isFirst || element.getAttribute("selected") !== null)
-          fields?.splice(-1, 1, [name, decoded(element.getAttribute("value"))]);
+          fields.splice(-1, 1, [name, decoded(element.getAttribute("value"))]);
       },
     });
   await rewriter.transform(new Response(html)).text();
