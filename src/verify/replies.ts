@@ -14,6 +14,9 @@ import { type SubStatus, VERDICT_OF, type Verdict } from "./result.ts";
 /** What a reply means for a verification. `ambiguous`: a refusal that may be about us or about the mailbox. */
 export type ReplyReading = (typeof REPLY_READINGS)[number];
 
+/** What ends a refusal of the policy service: it repeats what an earlier verification said, and proves nothing by itself. */
+export const POLICY_MARK = "(Postwarden)";
+
 /** The command that the reply is to; `banner` is the greeting. */
 export type ReplyStage = (typeof REPLY_STAGES)[number];
 
@@ -200,10 +203,10 @@ interface InspectedReply {
  * received only this reply, with everything else fine and a random recipient refused. Text that is not one complete reply
  * reads as `protocol_error` with `code` null. Never throws.
  */
-export const inspectReply = (input: string, stage: ReplyStage = "rcpt"): InspectedReply => {
+export const inspectReply = (input: string, stage: ReplyStage = "rcpt", hints: ReplyHints = {}): InspectedReply => {
   const parsed = parseReply(unfold(input.trim()));
   const { reading, rule } = parsed.ok
-    ? readReply(parsed.value, stage)
+    ? readReply(parsed.value, stage, hints)
     : { reading: "protocol_error" as const, rule: "unparsable" };
   return {
     input,

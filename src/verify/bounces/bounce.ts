@@ -1,6 +1,7 @@
 import { err, ok, type Result } from "../../foundation/base/errors.ts";
 import { parseAddress } from "../../foundation/mail/address.ts";
 import type { Evidence, ProbeFinding } from "../evidence.ts";
+import { inspectReply, POLICY_MARK } from "../replies.ts";
 
 /** Who reported a bounce. */
 export type BounceSource = "postfix" | "ses" | "sendgrid" | "mailgun" | "postmark";
@@ -40,10 +41,12 @@ const DIAGNOSTIC_CHARACTERS_MAX = 500;
 const EVENT_ID_CHARACTERS_MAX = 500;
 
 /**
- * The statuses that say that the address does not exist: bad mailbox, bad system and bad syntax of the destination (RFC 3463
- * section 3.2), and a domain whose null MX says that it takes no mail (RFC 7505 section 4.2).
+ * The statuses that say that the mailbox does not exist: bad mailbox and bad syntax of the destination (RFC 3463 section 3.2), and a
+ * domain whose null MX says that it takes no mail (RFC 7505 section 4.2).
  */
-const HARD: ReadonlySet<string> = new Set(["5.1.1", "5.1.2", "5.1.3", "5.1.10"]);
+const OF_MAILBOX: ReadonlySet<string> = new Set(["5.1.1", "5.1.3", "5.1.10"]);
+/** Bad system of the destination (RFC 3463 section 3.2). */
+const BAD_HOST = "5.1.2";
 
 /** "Unable to route" (RFC 3463 section 3.5) is hard only where the name is said not to exist; else routing failed. */
 const UNROUTABLE = "5.4.4";
@@ -68,12 +71,27 @@ export const findStatus = (...texts: ReadonlyArray<string | null | undefined>): 
   return found.find((status) => !IS_VAGUE.test(status)) ?? found[0] ?? null;
 };
 
-/** The kind that a status has. No status is no proof: unknown is not no. */
-export const kindOf = (status: string | null, diagnostic: string | null): BounceKind => {
+/** Where the reply of a server begins in what a reporter quotes: `smtp; 550 …`, `host mx.example said: 550-…`. */
+const REPLY = /(?:^|[\s;:])([245]\d\d[ -].*)$/s;
+
+/** Whether a text, where there is one, reads as a server's reply does that denies a mailbox: many say `5.1.1` to a sender that they block. */
+const deniesMailbox = (
+  status: string,
+  { recipient, diagnostic }: Pick<ReportedBounce, "recipient" | "diagnostic">,
+): boolean => {
+  if (diagnostic === null) return true;
+  if (diagnostic.includes(POLICY_MARK)) return false;
+  const reply = REPLY.exec(diagnostic)?.[1] ?? `550 ${status} ${diagnostic}`;
+  return inspectReply(reply.replaceAll(/[\r\n]+/g, " "), "rcpt", { recipient }).reading === "mailbox_not_found";
+};
+
+/** The kind that a status has, with the words beside it. No status is no proof: unknown is not no. */
+const kindOf = (status: string | null, reported: Pick<ReportedBounce, "recipient" | "diagnostic">): BounceKind => {
   if (status === null) return "soft";
-  if (HARD.has(status)) return "hard";
-  const text = diagnostic ?? "";
-  return status === UNROUTABLE && NO_SUCH_HOST.test(text) && !TRY_AGAIN.test(text) ? "hard" : "soft";
+  const text = reported.diagnostic ?? "";
+  if (OF_MAILBOX.has(status)) return deniesMailbox(status, reported) ? "hard" : "soft";
+  const isNoHost = status === UNROUTABLE && NO_SUCH_HOST.test(text) && !TRY_AGAIN.test(text);
+  return status === BAD_HOST || isNoHost ? "hard" : "soft";
 };
 
 /** What the reader of a format found. */
@@ -100,7 +118,10 @@ export const readBounce = (reported: ReportedBounce, nowMs: number): EventReadin
   const email = readRecipient(reported.recipient);
   if (!email.ok) return unreadable(email.error);
   const diagnostic = reported.diagnostic?.trim().slice(0, DIAGNOSTIC_CHARACTERS_MAX) ?? "";
-  const kind = reported.isTemporary === true ? "soft" : kindOf(status, diagnostic);
+  const kind =
+    reported.isTemporary === true
+      ? "soft"
+      : kindOf(status, { recipient: email.value, diagnostic: diagnostic === "" ? null : diagnostic });
   return {
     outcome: "bounce",
     bounce: {

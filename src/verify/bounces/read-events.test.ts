@@ -32,6 +32,56 @@ describe("lines of the log of Postfix", () => {
   test.each([
     ["no such user", delivery("Ann@B.example", "5.1.1", "bounced", SAID), `hard 5.1.1 ann@b.example ${AT}`],
     [
+      "blocked with the status of an unknown user",
+      delivery(
+        "ann@b.example",
+        "5.1.1",
+        "bounced",
+        "host mx.b.example[192.0.2.1] said: 550 5.1.1 Message rejected: 192.0.2.9 is listed at zen.spamhaus.org",
+      ),
+      `soft 5.1.1 ann@b.example ${AT}`,
+    ],
+    [
+      "a refusal without a reason",
+      delivery(
+        "ann@b.example",
+        "5.1.1",
+        "bounced",
+        "host mx.b.example[192.0.2.1] said: 550-5.1.1 Recipient address rejected: Access denied",
+      ),
+      `soft 5.1.1 ann@b.example ${AT}`,
+    ],
+    [
+      "its content",
+      delivery(
+        "ann@b.example",
+        "5.1.1",
+        "bounced",
+        "host mx.b.example[192.0.2.1] said: 550 5.1.1 This looks like spam (in reply to end of DATA command)",
+      ),
+      `soft 5.1.1 ann@b.example ${AT}`,
+    ],
+    [
+      "our own policy service",
+      delivery(
+        "ann@b.example",
+        "5.1.1",
+        "bounced",
+        "host relay.example[192.0.2.1] said: 554 5.1.1 <ann@b.example>: Recipient address rejected: <ann@b.example>: known not to exist since 2026-11-03 (Postwarden)",
+      ),
+      `soft 5.1.1 ann@b.example ${AT}`,
+    ],
+    [
+      "unknown, in two lines",
+      delivery(
+        "ann@b.example",
+        "5.1.1",
+        "bounced",
+        "host mx.b.example[192.0.2.1] said: 550-5.1.1 The email account that you tried to reach does not exist. 550 5.1.1 Check the address. (in reply to RCPT TO command)",
+      ),
+      `hard 5.1.1 ann@b.example ${AT}`,
+    ],
+    [
       "a full mailbox",
       delivery("ann@b.example", "5.2.2", "bounced", "said: 552 5.2.2 full"),
       `soft 5.2.2 ann@b.example ${AT}`,

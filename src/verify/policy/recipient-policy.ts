@@ -6,6 +6,7 @@ import { resultSchema, UNSETTLED } from "../result.ts";
 import type { BackgroundChecks } from "./background-checks.ts";
 import { POLICY_TEXTS, type PolicySettings } from "./policy-settings.ts";
 import type { KnownResult, RecipientStore } from "./recipient-store.ts";
+import { POLICY_MARK } from "../replies.ts";
 
 export interface RecipientPolicyDeps {
   readonly store: Pick<RecipientStore, "latest">;
@@ -79,7 +80,7 @@ export class RecipientPolicy {
     const { policySuppression, policyReject, policyMaxAgeDays } = this.settings;
     const { normalized } = address;
     if (policySuppression && this.deps.matchSuppression(normalized) !== null)
-      return this.#refuse("rejected_suppressed", `5.7.1 ${named(normalized)} on the suppression list (Postwarden)`);
+      return this.#refuse("rejected_suppressed", `5.7.1 ${named(normalized)} on the suppression list ${POLICY_MARK}`);
     const known = this.deps.store.latest(accountId, normalized);
     const ageMs = known === null ? Number.POSITIVE_INFINITY : this.runtime.clock.nowMs() - known.completedAtMs;
     const isCurrent = ageMs <= policyMaxAgeDays * DAY_MS;
@@ -90,7 +91,7 @@ export class RecipientPolicy {
     if (!isRefused) return DUNNO;
     const [code, text] = POLICY_TEXTS[reason];
     const since = isoDay(dayOfTime(known.completedAtMs));
-    return this.#refuse("rejected_known", `${code} ${named(normalized)} ${text} since ${since} (Postwarden)`);
+    return this.#refuse("rejected_known", `${code} ${named(normalized)} ${text} since ${since} ${POLICY_MARK}`);
   }
 
   #refuse(decision: PolicyAnswer["decision"], text: string): PolicyAnswer {
