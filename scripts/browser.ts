@@ -8,7 +8,7 @@ import { ensurePackages } from "./dashboard/service.ts";
 import { Stage } from "./dashboard/stage.ts";
 import { readOptions } from "./harness/options.ts";
 
-const TEST_MS_MAX = 60_000;
+const TEST_MS_MAX = 180_000;
 const PER_DAY = 8;
 
 const { values, positionals } = readOptions(import.meta.path, {

@@ -5,7 +5,7 @@ import type { UserName } from "./facts.ts";
 import { signedIn, visit } from "./browser.ts";
 
 const TABS_MAX = 250;
-const SEEN_MS_MAX = 8_000;
+const SEEN_MS_MAX = 30_000;
 const LOOK_EVERY_MS = 60;
 
 /** Name of a way to use the pages, whether scripts run, and whether only keys are used. */
