@@ -6,6 +6,7 @@ import type { BounceFilters, StoredBounce } from "../../verify/bounces/bounce-st
 import type { Bounces, ProviderBounces } from "../../verify/bounces/bounces.ts";
 import { BOUNCE_KINDS, BOUNCE_SOURCES } from "../../verify/bounces/operations.ts";
 import { csvHeaders } from "../../verify/bounces/routes.ts";
+import { replyIn } from "../../verify/bounces/bounce.ts";
 import { VERDICTS } from "../../verify/result.ts";
 import { Mono } from "../components/copy.tsx";
 import { Num, Time } from "../components/figures.tsx";
@@ -163,6 +164,10 @@ const NoBounces = ({ isFiltered }: { readonly isFiltered: boolean }) =>
     </Empty>
   );
 
+/** What the server said, without what the reporter wrote in front of it. */
+const wordsOf = ({ diagnostic, status }: StoredBounce): string =>
+  (diagnostic === null ? null : (replyIn(diagnostic) ?? diagnostic)) ?? status ?? "–";
+
 const BounceTable = ({ rows }: Pick<BouncesProps, "rows">) => (
   <Table
     caption="Bounces, the last reported first"
@@ -179,7 +184,7 @@ const BounceTable = ({ rows }: Pick<BouncesProps, "rows">) => (
       cells: [
         <Mono text={row.email} />,
         <Badge kind={row.kind === "hard" ? "bad" : "warn"}>{KIND_WORDS[row.kind]}</Badge>,
-        row.diagnostic ?? row.status ?? "–",
+        wordsOf(row),
         row.promised === null ? "–" : wordsOfVerdict(row.promised).label,
         SOURCE_WORDS[row.source],
         <Time atMs={row.bouncedAtMs} />,

@@ -74,6 +74,9 @@ export const findStatus = (...texts: ReadonlyArray<string | null | undefined>): 
 /** Where the reply of a server begins in what a reporter quotes: `smtp; 550 …`, `host mx.example said: 550-…`. */
 const REPLY = /(?:^|[\s;:])([245]\d\d[ -].*)$/s;
 
+/** The reply of the server in what a reporter quotes; null where it quotes none. */
+export const replyIn = (diagnostic: string): string | null => REPLY.exec(diagnostic)?.[1] ?? null;
+
 /** Whether a text, where there is one, reads as a server's reply does that denies a mailbox: many say `5.1.1` to a sender that they block. */
 const deniesMailbox = (
   status: string,
@@ -81,7 +84,7 @@ const deniesMailbox = (
 ): boolean => {
   if (diagnostic === null) return true;
   if (diagnostic.includes(POLICY_MARK)) return false;
-  const reply = REPLY.exec(diagnostic)?.[1] ?? `550 ${status} ${diagnostic}`;
+  const reply = replyIn(diagnostic) ?? `550 ${status} ${diagnostic}`;
   return inspectReply(reply.replaceAll(/[\r\n]+/g, " "), "rcpt", { recipient }).reading === "mailbox_not_found";
 };
 
