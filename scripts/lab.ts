@@ -9,9 +9,10 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { askList, listText } from "./lab/ask.ts";
-import { runTrust, trustText } from "./lab/blocklists-trust.ts";
+import { runTrust } from "./lab/blocklists-trust.ts";
 import { blocklistsText, runBlocklists } from "./lab/blocklists.ts";
-import { dmarcText, runDmarc } from "./lab/dmarc.ts";
+import { claimsText } from "./lab/claims.ts";
+import { runDmarc } from "./lab/dmarc.ts";
 import { startDns, startWrongDns } from "./lab/dns.ts";
 import { startFaultServer } from "./lab/fault-server.ts";
 import { runFleet } from "./lab/fleet.ts";
@@ -27,7 +28,7 @@ import {
 } from "./lab/hosts.ts";
 import { runImap } from "./lab/imap.ts";
 import { startExim, startOpensmtpd, startPostgrey, startSinks } from "./lab/mail-servers.ts";
-import { claimsText, runOutage } from "./lab/outage.ts";
+import { runOutage } from "./lab/outage.ts";
 import { runOutgoing } from "./lab/outgoing.ts";
 import { runPackage } from "./lab/package.ts";
 import { THREADS } from "./harness/binary.ts";
@@ -129,35 +130,13 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   const proxies = await part("proxies", () => runProxies(supervisor, subject, CACHE));
   const packaged = await part("package", () => runPackage(supervisor, subject));
   const claims = [
-    ...cells,
-    ...trust,
-    ...dmarc,
-    ...imap,
-    ...outage,
-    ...outgoing,
-    ...standby,
-    ...webhooks,
-    ...fleet,
-    ...proxies,
-    ...packaged,
+    ...[...trust, ...dmarc, ...imap, ...outage, ...outgoing],
+    ...[...standby, ...webhooks, ...fleet, ...proxies, ...packaged],
   ];
-  console.log(
-    blocklistsText(cells) +
-      trustText(trust) +
-      dmarcText(dmarc) +
-      claimsText("imap", imap) +
-      claimsText("outage", outage) +
-      claimsText("outgoing", outgoing) +
-      claimsText("standby", standby) +
-      claimsText("webhooks", webhooks) +
-      claimsText("fleet", fleet) +
-      claimsText("proxies", proxies) +
-      claimsText("package", packaged) +
-      reportText(judged, claims),
-  );
+  console.log(blocklistsText(cells) + claimsText(claims) + reportText(judged, [...cells, ...claims]));
   const listed = await askList(key, rows);
   console.log(listText(listed));
-  return [...judged, ...claims].every(({ right }) => right) && listed.wrong.length === 0;
+  return [...judged, ...cells, ...claims].every(({ right }) => right) && listed.wrong.length === 0;
 };
 
 /** Ends every process, says which of them resisted, and removes the directory; true when nothing did. */

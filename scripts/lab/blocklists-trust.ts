@@ -1,3 +1,4 @@
+import { type Claim, claim } from "./claims.ts";
 import { join } from "node:path";
 import { z } from "zod";
 import { type DnsScript, encodeResponse, soaFor, startDnsServer } from "../../src/testing/dns-server.ts";
@@ -214,20 +215,7 @@ const Checked = z.object({
 });
 type Checked = z.infer<typeof Checked>;
 
-/** One claim about lists that lie, and whether it held. */
-export interface TrustCell {
-  readonly what: string;
-  readonly expected: string;
-  readonly got: string;
-  readonly right: boolean;
-}
-
-const cellOf = (what: string, expected: string, got: string): TrustCell => ({
-  what: `${THEME}: ${what}`,
-  expected,
-  got,
-  right: expected === got,
-});
+const cellOf = (what: string, expected: string, got: string): Claim => claim(THEME, what, expected, got);
 
 interface Watched {
   readonly address: string;
@@ -253,7 +241,7 @@ const checkAll = async (headers: Record<string, string>, targets: readonly Watch
 type Round = Awaited<ReturnType<typeof checkAll>>;
 
 /** What each list says of each target: one cell for a pair. */
-const truthCells = (phase: string, { checked }: Round, listed: (list: TrustList) => readonly string[]): TrustCell[] =>
+const truthCells = (phase: string, { checked }: Round, listed: (list: TrustList) => readonly string[]): Claim[] =>
   [...checked].flatMap(([address, { target }]) =>
     LISTS.filter(({ kind }) => kind === (address.includes(":") ? "ipv6" : "ipv4")).map((each) => {
       const said = (isOn: boolean) => (isOn ? "listed" : "free");
@@ -295,7 +283,7 @@ const startServers = async (supervisor: Supervisor, parent: string, unpacked: st
   return directory;
 };
 
-const commandLineCells = async (supervisor: Supervisor, subject: Subject): Promise<TrustCell[]> => {
+const commandLineCells = async (supervisor: Supervisor, subject: Subject): Promise<Claim[]> => {
   // Not a target of the service: for the list that says "listed" once, it is the first to ask.
   const address = "100.20.40.99";
   const argv = [subject.binary, "blocklist", "check", "--json", address];
@@ -305,11 +293,7 @@ const commandLineCells = async (supervisor: Supervisor, subject: Subject): Promi
 };
 
 /** Lists that lie, end, flap or drop what they are asked, behind a caching resolver; the truth of each is known. */
-export const runTrust = async (
-  supervisor: Supervisor,
-  lab: Subject,
-  unpacked: string,
-): Promise<readonly TrustCell[]> => {
+export const runTrust = async (supervisor: Supervisor, lab: Subject, unpacked: string): Promise<readonly Claim[]> => {
   let refuses = false;
   const directory = await startServers(supervisor, lab.directory, unpacked, () => refuses);
   const cataloguePath = join(directory, "catalogue.json");
@@ -359,15 +343,3 @@ export const runTrust = async (
   cells.push(cellOf("lists are back: events", "none", eventsOf(back)));
   return cells;
 };
-
-/** What was wrong, line by line, and the score. */
-export const trustText = (cells: readonly TrustCell[]): string =>
-  cells.length === 0
-    ? ""
-    : [
-        ...cells
-          .filter(({ right }) => !right)
-          .map(({ what, expected, got }) => `  ${what}\n    expected ${expected}\n    got      ${got}`),
-        `${THEME}: ${cells.filter(({ right }) => right).length}/${cells.length}`,
-        "",
-      ].join("\n");

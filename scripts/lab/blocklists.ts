@@ -199,7 +199,7 @@ export const blocklistsText = (cells: readonly ListCell[]): string => {
     `  ${Object.values(TARGETS).join(", ")}`,
     ...lines,
     ...wrong.map(
-      ({ list, target, expected, got }) => `  ${list}, ${target}: ${JSON.stringify(got)} instead of ${expected}`,
+      ({ list, target, expected, got }) => `FAIL ${list}, ${target}: ${JSON.stringify(got)} instead of ${expected}`,
     ),
     `blocklists: ${cells.length - wrong.length}/${cells.length}`,
     "",

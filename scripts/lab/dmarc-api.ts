@@ -5,21 +5,6 @@ const BASE = `http://${DMARC_HTTP.ip}:${DMARC_HTTP.port}/v1/dmarc`;
 const DEADLINE_MS = 40_000;
 const PAGES_MAX = 100;
 
-/** One thing that was tried, and what came of it. */
-export interface DmarcCell {
-  readonly theme: string;
-  readonly what: string;
-  readonly expected: string;
-  readonly got: string;
-  readonly right: boolean;
-}
-
-/** A cell that is right when what was got is what was expected, to the letter. */
-export const cellOf = (theme: string, what: string, expected: string, got: string): DmarcCell => ({
-  ...{ theme, what, expected, got },
-  right: expected === got,
-});
-
 const check = z.object({ code: z.string(), ok: z.boolean().nullable() });
 const dnsRecord = z.object({
   host: z.string(),

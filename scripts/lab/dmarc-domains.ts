@@ -1,4 +1,5 @@
-import { Answers, type Api, type DmarcCell, type Enrolled, cellOf } from "./dmarc-api.ts";
+import { Answers, type Api, type Enrolled } from "./dmarc-api.ts";
+import { type Claim, claim } from "./claims.ts";
 import { type ChangingDns, SERVFAIL_DOMAIN, type Zone } from "./dmarc-dns.ts";
 import { DOMAINS, SEEN } from "./dmarc-truth.ts";
 import { REPORT_HOST } from "./hosts.ts";
@@ -146,8 +147,8 @@ const loseAndRegain = async (api: Api, dns: ChangingDns, enrolled: ReadonlyMap<s
   const without = await verify(api, domain);
   await dns.publish(zone);
   return [
-    cellOf(THEME, `${lost.domain} verified, our address gone again`, "action_required true false true", without),
-    cellOf(THEME, `${lost.domain} verified, our address back`, "active true true true", await verify(api, domain)),
+    claim(THEME, `${lost.domain} verified, our address gone again`, "action_required true false true", without),
+    claim(THEME, `${lost.domain} verified, our address back`, "active true true true", await verify(api, domain)),
   ];
 };
 
@@ -155,45 +156,40 @@ const loseAndRegain = async (api: Api, dns: ChangingDns, enrolled: ReadonlyMap<s
 export const runDomains = async (
   api: Api,
   dns: ChangingDns,
-): Promise<{ readonly enrolled: ReadonlyMap<string, Enrolled>; readonly cells: readonly DmarcCell[] }> => {
-  const cells: DmarcCell[] = [];
+): Promise<{ readonly enrolled: ReadonlyMap<string, Enrolled>; readonly cells: readonly Claim[] }> => {
+  const cells: Claim[] = [];
   for (const domain of REFUSED) {
     const { status } = await api.send("POST", "/domains", { domain });
-    cells.push(cellOf(THEME, `${domain} enrolled`, "400", String(status)));
+    cells.push(claim(THEME, `${domain} enrolled`, "400", String(status)));
   }
   const enrolled = await enrolAll(api);
   for (const { domain, truth, advice } of CASES) {
     const found = enrolled.get(domain);
-    if (found !== undefined) cells.push(cellOf(THEME, `${domain} enrolled (${truth})`, advice, adviceIn(found)));
+    if (found !== undefined) cells.push(claim(THEME, `${domain} enrolled (${truth})`, advice, adviceIn(found)));
   }
   const inheriting = enrolled.get(INHERITING);
   if (inheriting !== undefined)
     cells.push(
-      cellOf(
-        THEME,
-        `${INHERITING}, policy`,
-        `p=reject sp=reject of ${DOMAINS.reject}`,
-        await policyOf(api, inheriting),
-      ),
+      claim(THEME, `${INHERITING}, policy`, `p=reject sp=reject of ${DOMAINS.reject}`, await policyOf(api, inheriting)),
     );
   const again = await api.ask(Answers.enrolment, "POST", "/domains", { domain: "LAB-ONE.com." });
   const same = `created=${again.created} ${again.domain.id === enrolled.get(DOMAINS.none)?.domain.id}`;
-  cells.push(cellOf(THEME, "LAB-ONE.com. enrolled again", "created=false true", same));
+  cells.push(claim(THEME, "LAB-ONE.com. enrolled again", "created=false true", same));
 
   await dns.publish(zoneOf((each) => published(each, enrolled)));
   for (const { domain, truth, verified } of CASES) {
     const found = enrolled.get(domain);
     if (found !== undefined)
-      cells.push(cellOf(THEME, `${domain} verified (${truth})`, verified, await verify(api, found)));
+      cells.push(claim(THEME, `${domain} verified (${truth})`, verified, await verify(api, found)));
   }
   const merged = enrolled.get(DOMAINS.quarantine);
   if (merged !== undefined) {
     const { dns_records, service_records } = await api.ask(Answers.dns, "GET", `/domains/${merged.domain.id}/dns`);
     const advice = adviceIn({ dns_records, domain: merged.domain });
-    cells.push(cellOf(THEME, `${DOMAINS.quarantine}, records again`, `none ${TWO},OURS`, advice));
+    cells.push(claim(THEME, `${DOMAINS.quarantine}, records again`, `none ${TWO},OURS`, advice));
     const wildcard = service_records.find(({ type }) => type === "TXT");
     const told = `${wildcard?.host} ${wildcard?.value}`;
-    cells.push(cellOf(THEME, "the operator's record", `*._report._dmarc.${REPORT_HOST} v=DMARC1;`, told));
+    cells.push(claim(THEME, "the operator's record", `*._report._dmarc.${REPORT_HOST} v=DMARC1;`, told));
   }
   cells.push(...(await loseAndRegain(api, dns, enrolled)));
   return { enrolled, cells };

@@ -1,6 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { sampleReportMail, sampleReportXml } from "../../src/testing/dmarc-reports.ts";
-import { Answers, type Api, type DmarcCell, type Enrolled, cellOf } from "./dmarc-api.ts";
+import { Answers, type Api, type Enrolled } from "./dmarc-api.ts";
+import { type Claim, claim } from "./claims.ts";
 import { type Talk, bring, greet, openTalk } from "./dmarc-smtp.ts";
 import { DOMAINS } from "./dmarc-truth.ts";
 import { RECEIVER, REPORTERS, REPORT_HOST } from "./hosts.ts";
@@ -154,13 +155,13 @@ const bringOne = async (
   return [String(code), `${ended?.outcome} ${ended?.reason}`];
 };
 
-const bringAll = async (api: Api, { id, reporting_address: to }: Enrolled["domain"]): Promise<DmarcCell[]> => {
-  const cells: DmarcCell[] = [];
+const bringAll = async (api: Api, { id, reporting_address: to }: Enrolled["domain"]): Promise<Claim[]> => {
+  const cells: Claim[] = [];
   const bringAs = async (what: string, bytes: Uint8Array, expected: string): Promise<void> => {
     const [answer, finding] = await bringOne(api, { to, from: `mail${cells.length}@reporters-lab.net`, bytes });
     cells.push(
-      cellOf(THEME, `${what}, the answer`, "250", answer),
-      cellOf(THEME, `${what}, what it was`, expected, finding),
+      claim(THEME, `${what}, the answer`, "250", answer),
+      claim(THEME, `${what}, what it was`, expected, finding),
     );
   };
   for (const [what, bytes, expected] of taken()) await bringAs(what, bytes, expected);
@@ -174,11 +175,11 @@ export const runRefusals = async (
   supervisor: Supervisor,
   api: Api,
   enrolled: ReadonlyMap<string, Enrolled>,
-): Promise<readonly DmarcCell[]> => {
+): Promise<readonly Claim[]> => {
   const slow = codeOfSlow();
   const known = enrolled.get(DOMAINS.none)?.domain.reporting_address ?? "";
   const { domain } = await api.ask(Answers.enrolment, "POST", "/domains", { domain: REVOKED });
-  const cell = (what: string, expected: string, got: string) => cellOf(THEME, what, expected, got);
+  const cell = (what: string, expected: string, got: string) => claim(THEME, what, expected, got);
   const cells = [
     cell("a known address", "250", await codeBySwaks(supervisor, known)),
     cell("an unknown address", "550", await codeBySwaks(supervisor, `nobody@${REPORT_HOST}`)),

@@ -1,4 +1,5 @@
-import { type Api, type DmarcCell, type Enrolled, cellOf } from "./dmarc-api.ts";
+import type { Api, Enrolled } from "./dmarc-api.ts";
+import { type Claim, claim } from "./claims.ts";
 import { DOMAINS, SEEN, type Seen, expectedOf, lineOf } from "./dmarc-truth.ts";
 import { REPORTERS } from "./hosts.ts";
 import { z } from "zod";
@@ -89,14 +90,14 @@ const untilArrived = async (api: Api, id: string, count: number): Promise<readon
 };
 
 /** A cell for each line that has to be there, and one for each that has not. */
-const matched = (what: string, expected: readonly string[], got: readonly string[]): DmarcCell[] => {
+const matched = (what: string, expected: readonly string[], got: readonly string[]): Claim[] => {
   const left = [...got];
   const cells = expected.map((line) => {
     const at = left.indexOf(line);
     if (at !== -1) left.splice(at, 1);
     return { theme: THEME, what, expected: line, got: at === -1 ? "not there" : line, right: at !== -1 };
   });
-  return [...cells, ...left.map((line) => cellOf(THEME, what, "not there", line))];
+  return [...cells, ...left.map((line) => claim(THEME, what, "not there", line))];
 };
 
 const expectedSummary = (domain: string): string => {
@@ -114,7 +115,7 @@ const expectedSummary = (domain: string): string => {
   });
 };
 
-const judgeDomain = async (api: Api, { domain: { id, domain } }: Enrolled): Promise<DmarcCell[]> => {
+const judgeDomain = async (api: Api, { domain: { id, domain } }: Enrolled): Promise<Claim[]> => {
   const path = `/domains/${id}`;
   const expected = expectedReports(domain);
   const reports = await untilArrived(api, id, expected.length);
@@ -140,24 +141,21 @@ const judgeDomain = async (api: Api, { domain: { id, domain } }: Enrolled): Prom
   return [
     ...matched(`${domain}, report`, expected, reports.map(reportLine)),
     ...matched(`${domain}, row`, rows.map(expectedOf).map(lineOf), lines),
-    cellOf(
+    claim(
       THEME,
       `${domain}, summary`,
       expectedSummary(domain),
       JSON.stringify(await api.ask(summary, "GET", `${path}/summary?${range()}`)),
     ),
-    cellOf(THEME, `${domain}, messages by day`, total, sumOf(points)),
-    cellOf(THEME, `${domain}, messages by source`, total, sumOf(sources)),
-    cellOf(THEME, `${domain}, forwarded`, forwarded.toSorted().join(" "), shownForwarded.toSorted().join(" ")),
+    claim(THEME, `${domain}, messages by day`, total, sumOf(points)),
+    claim(THEME, `${domain}, messages by source`, total, sumOf(sources)),
+    claim(THEME, `${domain}, forwarded`, forwarded.toSorted().join(" "), shownForwarded.toSorted().join(" ")),
   ];
 };
 
 /** Holds what the interface says of the reports against the messages that the reporters saw, row by row. */
-export const judgeReports = async (
-  api: Api,
-  enrolled: ReadonlyMap<string, Enrolled>,
-): Promise<readonly DmarcCell[]> => {
-  const cells: DmarcCell[] = [];
+export const judgeReports = async (api: Api, enrolled: ReadonlyMap<string, Enrolled>): Promise<readonly Claim[]> => {
+  const cells: Claim[] = [];
   for (const domain of Object.values(DOMAINS)) {
     const found = enrolled.get(domain);
     if (found !== undefined) cells.push(...(await judgeDomain(api, found)));

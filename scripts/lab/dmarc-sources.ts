@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { type Api, cellOf, type DmarcCell, type Enrolled } from "./dmarc-api.ts";
+import type { Api, Enrolled } from "./dmarc-api.ts";
+import { type Claim, claim } from "./claims.ts";
 import type { Zone } from "./dmarc-dns.ts";
 import { DOMAINS, GOOGLE_SERVER, OWN_SERVER, SENDGRID_SERVER } from "./dmarc-truth.ts";
 
@@ -77,10 +78,7 @@ const classifyNetwork = async (api: Api, path: string): Promise<readonly string[
 };
 
 /** Senders that sign alike are told apart, and unauthenticated mail of addresses without a name is one source. */
-export const judgeSources = async (
-  api: Api,
-  enrolled: ReadonlyMap<string, Enrolled>,
-): Promise<readonly DmarcCell[]> => {
+export const judgeSources = async (api: Api, enrolled: ReadonlyMap<string, Enrolled>): Promise<readonly Claim[]> => {
   const path = `/domains/${enrolled.get(DOMAIN)?.domain.id}/sources`;
   const lines = (await whenLookedUp(api, path)).map(lineOf);
   const [classified = "", restored = ""] = await classifyNetwork(api, path);
@@ -88,9 +86,9 @@ export const judgeSources = async (
     ...EXPECTED.map((line) => {
       const [key = ""] = line.split(" ");
       const got = lines.find((each) => each.startsWith(`${key} `)) ?? "not listed";
-      return cellOf(THEME, `${DOMAIN}, ${key}`, line, got);
+      return claim(THEME, `${DOMAIN}, ${key}`, line, got);
     }),
-    cellOf(THEME, `${NETWORK} classified`, "misconfigured by user", classified),
-    cellOf(THEME, `${NETWORK}, classification taken back`, "not listed", restored),
+    claim(THEME, `${NETWORK} classified`, "misconfigured by user", classified),
+    claim(THEME, `${NETWORK}, classification taken back`, "not listed", restored),
   ];
 };

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Subject } from "./ask.ts";
-import { type DmarcCell, cellOf, createApi } from "./dmarc-api.ts";
+import { createApi } from "./dmarc-api.ts";
+import { type Claim, claim } from "./claims.ts";
 import { startChangingDns } from "./dmarc-dns.ts";
 import { ZONE_BEFORE, runDomains } from "./dmarc-domains.ts";
 import { ensureReporters } from "./packages.ts";
@@ -84,7 +85,7 @@ const writeResolver = async (directory: string): Promise<Readonly<Record<string,
  * Enrols domains of every state, has real reporters write about messages of which the truth is known, and compares what the
  * interface says with it; tries what the receiver must refuse. `cache` holds the unpacked packages.
  */
-export const runDmarc = async (supervisor: Supervisor, lab: Subject, cache: string): Promise<readonly DmarcCell[]> => {
+export const runDmarc = async (supervisor: Supervisor, lab: Subject, cache: string): Promise<readonly Claim[]> => {
   const { directory } = lab;
   const unpacked = await ensureReporters(supervisor, cache);
   const key = makeSigningKey();
@@ -115,20 +116,6 @@ export const runDmarc = async (supervisor: Supervisor, lab: Subject, cache: stri
   const reports = await judgeReports(api, enrolled);
   const sources = await judgeSources(api, enrolled);
   const overTls = OVER_TLS.test(await relayLog()) ? "over TLS 1.3" : "in the clear";
-  const relay = cellOf(THEME, "how Postfix delivered", "over TLS 1.3", overTls);
+  const relay = claim(THEME, "how Postfix delivered", "over TLS 1.3", overTls);
   return [...cells, ...reports, ...sources, relay, ...(await refusals)];
-};
-
-/** What was wrong, line by line, and the score of each theme. */
-export const dmarcText = (cells: readonly DmarcCell[]): string => {
-  if (cells.length === 0) return "";
-  const wrong = cells.filter(({ right }) => !right);
-  const themes = Map.groupBy(cells, ({ theme }) => theme);
-  return [
-    ...wrong.map(
-      ({ theme, what, expected, got }) => `  ${theme}: ${what}\n    expected ${expected}\n    got      ${got}`,
-    ),
-    ...[...themes].map(([theme, all]) => `${theme}: ${all.filter(({ right }) => right).length}/${all.length}`),
-    "",
-  ].join("\n");
 };

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { MINIMUM } from "./fleet/score.ts";
-import type { OutageCell } from "./outage.ts";
+import type { Claim } from "./claims.ts";
 import type { Supervisor } from "./processes.ts";
 import { z } from "zod";
 
@@ -13,14 +13,14 @@ const Result = z.object({ figures: z.record(z.string(), z.number()), shortfalls:
 const TIMEOUT_MS = 40 * 60_000;
 
 /** The core of the simulated fleet of `npm run tool -- fleet`, its figures as claims of the lab. */
-export const runFleet = async (supervisor: Supervisor): Promise<OutageCell[]> => {
+export const runFleet = async (supervisor: Supervisor): Promise<Claim[]> => {
   const argv = [process.execPath, "--no-env-file", SCRIPT, "--core", "--json"];
   const { stdout, stderr } = await supervisor.finish(argv, { timeoutMs: TIMEOUT_MS });
   if (stdout === "") throw new Error(`The fleet ended without a result: ${stderr.slice(-2_000)}`);
   const { figures, shortfalls } = Result.parse(JSON.parse(stdout));
-  return Object.entries(MINIMUM).map(([name, least]): OutageCell => {
+  return Object.entries(MINIMUM).map(([name, least]): Claim => {
     const figure = Math.round((figures[name] ?? 0) * DIGITS) / DIGITS;
     const right = !shortfalls.some((text) => text.startsWith(`${name}:`));
-    return { what: `fleet: ${name}`, expected: `${least} or better`, got: String(figure), right };
+    return { theme: "fleet", what: name, expected: `${least} or better`, got: String(figure), right };
   });
 };

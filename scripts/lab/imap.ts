@@ -4,7 +4,7 @@ import { sampleReportMail } from "../../src/testing/dmarc-reports.ts";
 import { command, createKey } from "../harness/binary.ts";
 import type { Subject } from "./ask.ts";
 import { DOVECOT, type Dovecot, PASSWORD, type Program, TOKEN, createProgram, startDovecot } from "./imap-dovecot.ts";
-import type { OutageCell } from "./outage.ts";
+import { type Claim, claim } from "./claims.ts";
 import type { Supervisor } from "./processes.ts";
 import { z } from "zod";
 
@@ -23,10 +23,7 @@ const Enrolment = z.object({ domain: z.object({ id: z.string() }) });
 /** While the service loads, the body is that of an error. */
 const Ready = z.object({ findings: z.array(z.string()).default([]) });
 
-const cellOf = (what: string, expected: string, got: string): OutageCell => ({
-  ...{ what: `${THEME}: ${what}`, expected, got },
-  right: expected === got,
-});
+const cellOf = (what: string, expected: string, got: string): Claim => claim(THEME, what, expected, got);
 
 const lunch = new TextEncoder().encode("From: a@b.example\r\nSubject: lunch\r\n\r\nHow about lunch?\r\n");
 const reports = (from: number, count: number): Uint8Array[] =>
@@ -95,7 +92,7 @@ const countedOf = async (key: string, id: string): Promise<string> => {
 };
 
 /** What is there before the start, what comes while the service idles, and what comes while it is killed time and again. */
-const runSeen = async (place: Place): Promise<OutageCell[]> => {
+const runSeen = async (place: Place): Promise<Claim[]> => {
   const { dovecot, supervisor, lab } = place;
   const user = "seen";
   await dovecot.deliver(user, [...reports(0, BEFORE), lunch]);
@@ -168,9 +165,9 @@ const restartDovecot = async (dovecot: Dovecot, user: string, before: number): P
 };
 
 /** Moving, deleting, STARTTLS and OAuth 2.0: one report each, and what is in the mailbox then. */
-const runWays = async (place: Place): Promise<OutageCell[]> => {
+const runWays = async (place: Place): Promise<Claim[]> => {
   const { dovecot } = place;
-  const cells: OutageCell[] = [];
+  const cells: Claim[] = [];
   const starttls = `imap://starttls:${PASSWORD}@${DOVECOT.name}:${DOVECOT.imap}/INBOX?starttls`;
   const token = `imaps://token@${DOVECOT.ip}:${DOVECOT.imaps}/INBOX`;
   const ways = [
@@ -197,7 +194,7 @@ const runWays = async (place: Place): Promise<OutageCell[]> => {
 };
 
 /** What is wrong with the settings or the server is said by the command, and by the service. */
-const runProblems = async (place: Place): Promise<OutageCell[]> => {
+const runProblems = async (place: Place): Promise<Claim[]> => {
   const { supervisor, lab, dovecot } = place;
   const wrong = urlOf("seen").replace(PASSWORD, "wrong");
   const { env, service } = await prepare(place, "wrong", { POSTWARDEN_IMAP_URL: wrong });
@@ -229,7 +226,7 @@ const runProblems = async (place: Place): Promise<OutageCell[]> => {
 };
 
 /** Reports in mailboxes of a real Dovecot, and what the executable makes of them. `cache` holds the unpacked packages. */
-export const runImap = async (supervisor: Supervisor, lab: Subject, cache: string): Promise<readonly OutageCell[]> => {
+export const runImap = async (supervisor: Supervisor, lab: Subject, cache: string): Promise<readonly Claim[]> => {
   const dovecot = await startDovecot(supervisor, { parent: lab.directory, cache, tokenUser: "token" });
   const place = { supervisor, lab, dovecot };
   try {

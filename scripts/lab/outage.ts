@@ -1,3 +1,4 @@
+import { type Claim, claim } from "./claims.ts";
 import type { Subject } from "./ask.ts";
 import { DNS, OUTAGE_HTTP, SMTP_PORT } from "./hosts.ts";
 import type { Supervisor } from "./processes.ts";
@@ -137,20 +138,7 @@ const Job = z.object({
 });
 type Job = z.infer<typeof Job>;
 
-/** One claim about an outage, and whether it held. */
-export interface OutageCell {
-  readonly what: string;
-  readonly expected: string;
-  readonly got: string;
-  readonly right: boolean;
-}
-
-const cellOf = (what: string, expected: string, got: string): OutageCell => ({
-  what: `${THEME}: ${what}`,
-  expected,
-  got,
-  right: expected === got,
-});
+const cellOf = (what: string, expected: string, got: string): Claim => claim(THEME, what, expected, got);
 
 /** Every third address does not exist. */
 const emailsOf = (name: string): string[] =>
@@ -178,7 +166,7 @@ const unsettledOf = ({ sub_statuses: counts }: Job): string => {
 };
 
 /** A list during which something goes away and comes back; nothing may end unsettled because of it. */
-const runList = async (key: string, gone: Switched, about: { name: string; reason: string }): Promise<OutageCell[]> => {
+const runList = async (key: string, gone: Switched, about: { name: string; reason: string }): Promise<Claim[]> => {
   const { name, reason } = about;
   const { id } = await readJob("", key, emailsOf(name));
   const read = () => readJob(`/${id}`, key);
@@ -208,7 +196,7 @@ const runList = async (key: string, gone: Switched, about: { name: string; reaso
 };
 
 /** A resolver that disappears in the middle of a list, and a firewall that refuses for a while. */
-export const runOutage = async (supervisor: Supervisor, lab: Subject): Promise<readonly OutageCell[]> => {
+export const runOutage = async (supervisor: Supervisor, lab: Subject): Promise<readonly Claim[]> => {
   const [dns, mailHost] = [switchedDns(), switchedMailHost()];
   await Promise.all([dns.on(), mailHost.on()]);
   try {
@@ -226,15 +214,3 @@ export const runOutage = async (supervisor: Supervisor, lab: Subject): Promise<r
     mailHost.off();
   }
 };
-
-/** What was wrong, line by line, and the score. */
-export const claimsText = (theme: string, cells: readonly OutageCell[]): string =>
-  cells.length === 0
-    ? ""
-    : [
-        ...cells
-          .filter(({ right }) => !right)
-          .map(({ what, expected, got }) => `  ${what}\n    expected ${expected}\n    got      ${got}`),
-        `${theme}: ${cells.filter(({ right }) => right).length}/${cells.length}`,
-        "",
-      ].join("\n");

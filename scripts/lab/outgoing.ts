@@ -8,7 +8,7 @@ import { openTalk } from "./dmarc-smtp.ts";
 import { OUTGOING, SMTP_PORT, SUFFIX } from "./hosts.ts";
 import { startEximInstance } from "./mail-servers.ts";
 import { serverDirectory, withLabResolver } from "./namespace.ts";
-import type { OutageCell } from "./outage.ts";
+import { type Claim, claim } from "./claims.ts";
 import { mainCfHead, startInstance } from "./postfix.ts";
 import type { Supervisor } from "./processes.ts";
 import { startService } from "./run.ts";
@@ -115,12 +115,7 @@ const rcpt = async (ip: string, recipient: string, sender = `news@out.${SUFFIX}`
   }
 };
 
-const cellOf = (what: string, expected: string | RegExp, got: string): OutageCell => ({
-  what: `outgoing: ${what}`,
-  expected: String(expected),
-  got,
-  right: typeof expected === "string" ? expected === got : expected.test(got),
-});
+const cellOf = (what: string, expected: string | RegExp, got: string): Claim => claim("outgoing", what, expected, got);
 
 const SERVERS = { Postfix: POSTFIX_IP, Exim: EXIM_IP } as const;
 /** Exim breaks long replies into lines. */
@@ -132,7 +127,7 @@ const askBoth = async (
   what: string,
   expected: RegExp,
   ...recipient: readonly [string, string?]
-): Promise<readonly OutageCell[]> =>
+): Promise<readonly Claim[]> =>
   Promise.all(
     Object.entries(SERVERS).map(async ([name, ip]) =>
       cellOf(`${name}: ${what}`, expected, (await rcpt(ip, ...recipient)).text),
@@ -140,7 +135,7 @@ const askBoth = async (
   );
 
 /** As `askBoth`, within the time that mail may be delayed. */
-const passBoth = async (what: string): Promise<readonly OutageCell[]> => {
+const passBoth = async (what: string): Promise<readonly Claim[]> => {
   const cells = await Promise.all(
     Object.entries(SERVERS).map(async ([name, ip]) => {
       const { text, ms } = await rcpt(ip, MISSING);
@@ -183,7 +178,7 @@ const warnOnly = async (
   supervisor: Supervisor,
   { environment, ...lab }: Subject,
   postfixLog: string,
-): Promise<readonly OutageCell[]> => {
+): Promise<readonly Claim[]> => {
   const name = `${SERVE}-warn`;
   const subject = { ...lab, environment: { ...environment, POSTWARDEN_POLICY_MODE: "warn" } };
   await startService(supervisor, subject, { name, ...http });
@@ -207,7 +202,7 @@ export const runOutgoing = async (
   supervisor: Supervisor,
   lab: Subject,
   unpacked: string,
-): Promise<readonly OutageCell[]> => {
+): Promise<readonly Claim[]> => {
   const environment = { ...lab.environment, POSTWARDEN_POLICY_LISTEN: POLICY };
   await startService(supervisor, { ...lab, environment }, { name: SERVE, ...http });
   const postfixLog = await startPostfix(supervisor, lab.directory);

@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { buildDebianPackage } from "../release/debian-package.ts";
 import { ARCHITECTURES, elfMachineOf } from "../release/elf.ts";
 import type { Subject } from "./ask.ts";
-import type { OutageCell } from "./outage.ts";
+import { type Claim, claim } from "./claims.ts";
 import type { Supervisor } from "./processes.ts";
 
 const SCRIPT = join(import.meta.dir, "systemd-root.sh");
@@ -84,13 +84,10 @@ const EXPOSURE_MAX = 2;
 const TIME = new Date("2026-01-01T00:00:00Z");
 const [OLD, NEW] = ["0.0.1", "0.0.2"] as const;
 
-const cell = (what: string, expected: string, got: string): OutageCell => ({
-  ...{ what: `package: ${what}`, expected, got },
-  right: expected === got,
-});
+const cell = (what: string, expected: string, got: string): Claim => claim("package", what, expected, got);
 
-/** A claim about what a shell command prints in the root. */
-interface Claim {
+/** What a shell command should print in the root. */
+interface Printed {
   readonly what: string;
   readonly sh: string;
   readonly expected: string;
@@ -105,7 +102,7 @@ const MODES = "stat -c '%a %U %G' /etc/postwarden.env /var/lib/postwarden /var/l
 
 const SETTINGS = ["POSTWARDEN_REPORT_HOST=reports.example.com", "POSTWARDEN_REPORT_LISTEN=127.0.0.1:25"];
 
-const FIRST_INSTALL: readonly Claim[] = [
+const FIRST_INSTALL: readonly Printed[] = [
   {
     what: "installs without a message on standard error",
     sh: `dpkg -i /mnt/postwarden_${OLD}-1_amd64.deb 2>&1 >/dev/null | grep -vE '^(Creat|Not building database)'`,
@@ -154,7 +151,7 @@ const FIRST_INSTALL: readonly Claim[] = [
   },
 ];
 
-const LATER: readonly Claim[] = [
+const LATER: readonly Printed[] = [
   {
     what: "an upgrade restarts the service and keeps settings and data",
     sh: `before=$(systemctl show -p MainPID --value postwarden); dpkg -i /mnt/postwarden_${NEW}-1_amd64.deb >/dev/null 2>/tmp/err; grep -v "^Not building database" /tmp/err; [ "$before" = "$(systemctl show -p MainPID --value postwarden)" ] || echo restarted; ${STATE}; tail -1 /etc/postwarden.env; ${COMMAND} | grep -o '"name":"default"'`,
@@ -189,7 +186,7 @@ const LATER: readonly Claim[] = [
 
 const COMPLETE = `source /usr/share/bash-completion/completions/postwarden; complete_words() { COMP_WORDS=(postwarden "$@"); COMP_CWORD=$#; _postwarden; echo "\${COMPREPLY[*]}"; }`;
 
-const DOCUMENTATION: readonly Claim[] = [
+const DOCUMENTATION: readonly Printed[] = [
   {
     what: "every link of its documentation leads to a file of the package",
     sh: `cd /usr/share/doc/postwarden && grep -oE '\\]\\([^)#: ]+\\.[a-z]+' -r --include=*.md . | sed 's/:](/ /' | while read -r file link; do [ -e "$(dirname "$file")/$link" ] || echo "$file: $link"; done; ls manual | grep -cE '^(lists|running-it|reference-settings)\\.md$'`,
@@ -217,7 +214,7 @@ const DOCUMENTATION: readonly Claim[] = [
   },
 ];
 
-const check = async (root: SystemdRoot, { what, sh, expected }: Claim): Promise<OutageCell> => {
+const check = async (root: SystemdRoot, { what, sh, expected }: Printed): Promise<Claim> => {
   const { stdout, stderr } = await root.sh(sh);
   return cell(
     what,
@@ -230,7 +227,7 @@ const check = async (root: SystemdRoot, { what, sh, expected }: Claim): Promise<
 };
 
 /** The analysis of systemd, which needs no running service. */
-const analyze = async (supervisor: Supervisor): Promise<readonly OutageCell[]> => {
+const analyze = async (supervisor: Supervisor): Promise<readonly Claim[]> => {
   const security = await supervisor.finish(["systemd-analyze", "security", "--offline=true", "--no-pager", UNIT]);
   const exposure = Number(/level for postwarden\.service: ([\d.]+)/.exec(security.stdout)?.[1] ?? Number.NaN);
   const { stderr } = await supervisor.finish(["systemd-analyze", "verify", "--man=no", UNIT]);
@@ -250,7 +247,7 @@ const analyze = async (supervisor: Supervisor): Promise<readonly OutageCell[]> =
 
 const hashOf = (path: string): string => new Bun.CryptoHasher("sha256").update(Bun.mmap(path)).digest("hex");
 
-const buildPackages = (binary: string, folder: string): readonly OutageCell[] => {
+const buildPackages = (binary: string, folder: string): readonly Claim[] => {
   const build = (version: string, to: string): string => {
     mkdirSync(to, { recursive: true });
     return buildDebianPackage({
@@ -263,8 +260,8 @@ const buildPackages = (binary: string, folder: string): readonly OutageCell[] =>
 };
 
 /** No emulator is needed to see what machine an executable is for. */
-const checkOtherMachines = async (supervisor: Supervisor, directory: string): Promise<readonly OutageCell[]> => {
-  const cells: OutageCell[] = [];
+const checkOtherMachines = async (supervisor: Supervisor, directory: string): Promise<readonly Claim[]> => {
+  const cells: Claim[] = [];
   for (const { debian, target, elfMachine } of ARCHITECTURES.filter((each) => each.debian !== "amd64")) {
     const outfile = join(directory, `postwarden-${debian}`);
     await supervisor.run(
@@ -277,10 +274,7 @@ const checkOtherMachines = async (supervisor: Supervisor, directory: string): Pr
 };
 
 /** Installs, upgrades, removes and purges the Debian package on a copy of this machine with a systemd of its own. */
-export const runPackage = async (
-  supervisor: Supervisor,
-  { binary, directory }: Subject,
-): Promise<readonly OutageCell[]> => {
+export const runPackage = async (supervisor: Supervisor, { binary, directory }: Subject): Promise<readonly Claim[]> => {
   const place = join(directory, "package");
   const cells = [...(await analyze(supervisor)), ...buildPackages(binary, join(place, "packages"))];
   const root = await bootSystemd(supervisor, place);

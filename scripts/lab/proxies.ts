@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { selfSignedCertificate } from "../../src/foundation/net/self-signed-file.ts";
 import type { Subject } from "./ask.ts";
 import { EXITS, PROXIED_HTTP } from "./hosts.ts";
-import type { OutageCell } from "./outage.ts";
+import { type Claim, claim } from "./claims.ts";
 import type { Supervisor } from "./processes.ts";
 import { startService } from "./run.ts";
 
@@ -84,11 +84,9 @@ const clientsOf = (log: string, path: string): string => {
   return [...new Set(lines.map((line) => /"client":"([^"]+)"/.exec(line)?.[1] ?? "none"))].join(" ");
 };
 
-const claimsOf = async (bench: Bench, proxy: Proxy, directory: string): Promise<readonly OutageCell[]> => {
-  const cell = (what: string, expected: string, got: string): OutageCell => ({
-    ...{ what: `proxies: ${proxy.name}: ${what}`, expected, got },
-    right: expected === got,
-  });
+const claimsOf = async (bench: Bench, proxy: Proxy, directory: string): Promise<readonly Claim[]> => {
+  const cell = (what: string, expected: string, got: string): Claim =>
+    claim("proxies", `${proxy.name}: ${what}`, expected, got);
   const path = "/v1/email-verifications";
   const bulk = "/v1/bulk-verifications";
   const forged = ["-H", "X-Forwarded-For: 203.0.114.9"];
@@ -113,7 +111,7 @@ export const runProxies = async (
   supervisor: Supervisor,
   subject: Subject,
   unpacked: string,
-): Promise<readonly OutageCell[]> => {
+): Promise<readonly Claim[]> => {
   const folder = join(subject.directory, "proxies");
   mkdirSync(folder);
   const { cert, key: certificateKey } = selfSignedCertificate(NAME, Date.now());
@@ -146,9 +144,8 @@ export const runProxies = async (
   for (const { name, port } of proxies) await supervisor.waitForPort(name, PROXIED_HTTP.ip, port);
   const bodies = join(folder, "client_body");
   const before = statSync(bodies).mtimeMs;
-  const cells: OutageCell[] = [];
+  const cells: Claim[] = [];
   for (const proxy of proxies) cells.push(...(await claimsOf(bench, proxy, subject.directory)));
   const stored = statSync(bodies).mtimeMs === before ? "no" : "yes";
-  const what = "proxies: nginx stores an upload before it is passed on";
-  return [...cells, { what, expected: "no", got: stored, right: stored === "no" }];
+  return [...cells, claim("proxies", "nginx stores an upload before it is passed on", "no", stored)];
 };

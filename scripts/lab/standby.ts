@@ -2,7 +2,7 @@ import { access, cp, mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Subject } from "./ask.ts";
 import { STANDBY_HTTP } from "./hosts.ts";
-import type { OutageCell } from "./outage.ts";
+import { type Claim, claim } from "./claims.ts";
 import type { Supervisor } from "./processes.ts";
 import { startService } from "./run.ts";
 import { z } from "zod";
@@ -69,10 +69,7 @@ interface Acknowledged {
   readonly atMs: number;
 }
 
-const cell = (what: string, expected: string, got: string): OutageCell => ({
-  ...{ what: `${THEME}: ${what}`, expected, got },
-  right: expected === got,
-});
+const cell = (what: string, expected: string, got: string): Claim => claim(THEME, what, expected, got);
 
 const lists = ({ ip, port }: { readonly ip: string; readonly port: number }): string =>
   `http://${ip}:${port}/v1/bulk-verifications`;
@@ -107,7 +104,7 @@ const missingOf = async (key: string, acknowledged: readonly Acknowledged[]): Pr
  * The warm standby of the guide "Running it": Litestream replicates to a folder, the machine is lost (`kill -9` of server and
  * Litestream), the database is restored elsewhere and a server starts there.
  */
-export const runStandby = async (supervisor: Supervisor, lab: Subject, cache: string): Promise<OutageCell[]> => {
+export const runStandby = async (supervisor: Supervisor, lab: Subject, cache: string): Promise<Claim[]> => {
   const litestream = await ensureLitestream(supervisor, cache);
   const [folder, replica] = [join(lab.directory, "standby-data"), join(lab.directory, "replica")];
   const key = await startService(supervisor, lab, PRIMARY);

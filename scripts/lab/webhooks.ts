@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { z } from "zod";
-import type { OutageCell } from "./outage.ts";
+import { type Claim, claim } from "./claims.ts";
 
 const THEME = "webhooks";
 const SCRIPT = resolve(import.meta.dir, "../chaos/webhooks.ts");
@@ -20,16 +20,13 @@ const Result = z.object({
  * Receivers that reject, hang, fail and limit their rate, and what of it the binary made: the run of `npm run chaos -- --only webhooks`,
  * with few kills, as claims of the lab.
  */
-export const runWebhooks = async (): Promise<OutageCell[]> => {
+export const runWebhooks = async (): Promise<Claim[]> => {
   const child = Bun.spawn([process.execPath, "--no-env-file", SCRIPT, "--kills", String(KILLS)], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const text = await new Response(child.stdout).text();
   const result = Result.parse(JSON.parse(text.trim().split("\n").at(-1) ?? ""));
-  const cell = (what: string, expected: string, got: string): OutageCell => ({
-    ...{ what: `${THEME}: ${what}`, expected, got },
-    right: expected === got,
-  });
+  const cell = (what: string, expected: string, got: string): Claim => claim(THEME, what, expected, got);
   const { prompt_ms: promptMs } = result;
   return [
     cell("events lost over kills", "0", String(result.lost)),
