@@ -7,8 +7,17 @@ import { isName } from "./accounts.ts";
 import type { AuditLog } from "./audit-store.ts";
 import { rateOf } from "./billing/store.ts";
 import type { Authenticate } from "../foundation/http/guard.ts";
+import type { FormRules } from "../foundation/base/form-rules.ts";
+import { ORIGINS_MAX, readOrigin } from "../foundation/http/form-gate.ts";
 import { isScope, SCOPES } from "../foundation/http/scopes.ts";
 import type { AccountStore, ApiKey, KeySecret } from "./store.ts";
+
+/** Largest limit of a publishable key, for a visitor or a day. */
+const FORM_LIMIT_MAX = 1_000_000;
+/** A visitor corrects an address a few times; a form is sent some thousand times a day. */
+const FORM_LIMITS = { visitorPerHour: 20, perDay: 1_000 };
+/** A publishable key begins verifications and polls its own; nothing more. */
+const FORM_SCOPES: readonly string[] = ["verifications:write"];
 
 const PROBLEMS = {
   unknown_key: "There is no key with this id. `postwarden keys list` lists all keys.",
@@ -16,6 +25,8 @@ const PROBLEMS = {
   name_invalid:
     "The name of a key must have 1 to 100 characters, without control characters or surrounding white space.",
   scope_invalid: `A scope must be one of ${SCOPES.join(", ")}.`,
+  origin_invalid: `Name 1 to ${ORIGINS_MAX} origins such as https://www.example.com, without a path; http only for localhost.`,
+  limit_invalid: `A limit of a publishable key must be a whole number from 1 to ${FORM_LIMIT_MAX}.`,
   time_invalid: "The time must be in the future.",
 };
 export type KeyProblem = keyof typeof PROBLEMS;
@@ -37,6 +48,8 @@ export interface NewKey {
   readonly name?: string;
   readonly scopes?: readonly string[];
   readonly expiresAtMs?: number | null;
+  /** Makes a publishable key, for sign-up forms on pages of these origins. */
+  readonly forms?: Partial<FormRules> & Pick<FormRules, "origins">;
   /** The user of the dashboard who creates it. */
   readonly by?: string;
 }
@@ -45,6 +58,17 @@ export interface NewKey {
 export interface IssuedKey extends ApiKey {
   readonly key: string;
 }
+
+const isLimit = (limit: number): boolean => Number.isSafeInteger(limit) && limit >= 1 && limit <= FORM_LIMIT_MAX;
+
+const readForms = (requested: NonNullable<NewKey["forms"]>): Result<FormRules, KeyProblem> => {
+  const origins = [...new Set(requested.origins.map(readOrigin))];
+  if (origins.length === 0 || origins.length > ORIGINS_MAX) return err("origin_invalid");
+  const known = origins.filter((origin) => origin !== null);
+  if (known.length < origins.length) return err("origin_invalid");
+  const rules = { ...FORM_LIMITS, ...requested, origins: known };
+  return isLimit(rules.visitorPerHour) && isLimit(rules.perDay) ? ok(rules) : err("limit_invalid");
+};
 
 /** Creates, rotates and revokes API keys. */
 export class ApiKeys {
@@ -56,7 +80,10 @@ export class ApiKeys {
 
   create(requested: NewKey): Result<IssuedKey, KeyProblem | "unknown_account"> {
     const name = requested.name ?? `${requested.mode} key`;
-    const scopes = [...new Set(requested.scopes ?? SCOPES)];
+    const scopes = [...new Set(requested.forms === undefined ? (requested.scopes ?? SCOPES) : FORM_SCOPES)];
+    const rules = requested.forms === undefined ? ok(null) : readForms(requested.forms);
+    if (!rules.ok) return rules;
+    const forms = rules.value;
     const expiresAtMs = requested.expiresAtMs ?? null;
     const nowMs = this.runtime.clock.nowMs();
     if (!isName(name)) return err("name_invalid");
@@ -65,11 +92,12 @@ export class ApiKeys {
     return this.runtime.db.transact((tx) => {
       const account = this.store.findAccountByName(requested.account);
       if (account === undefined) return err("unknown_account");
-      const base = { id: newId(), accountId: account.id, name, mode: requested.mode, scopes, expiresAtMs };
+      const base = { id: newId(), accountId: account.id, name, mode: requested.mode, scopes, expiresAtMs, forms };
       const apiKey = { ...base, revokedAtMs: null, lastUsedAtMs: null, createdAtMs: nowMs };
-      const { key, secret } = this.#newSecret(apiKey.id, requested.mode);
+      const { key, secret } = this.#newSecret(apiKey);
       this.store.insertKey(tx, apiKey, secret);
-      const after = { name, mode: apiKey.mode, scopes, expires_at: expiresAtMs === null ? null : isoTime(expiresAtMs) };
+      const expires = { expires_at: expiresAtMs === null ? null : isoTime(expiresAtMs) };
+      const after = { name, mode: apiKey.mode, scopes, ...expires, ...(forms === null ? {} : { forms }) };
       const { by } = requested;
       this.audit.append(tx, { action: "keys.create", accountId: account.id, subject: apiKey.id, after, by });
       return ok({ ...apiKey, key });
@@ -85,7 +113,7 @@ export class ApiKeys {
     return this.runtime.db.transact((tx) => {
       const found = this.#findUsable(id);
       if (!found.ok) return found;
-      const { key, secret } = this.#newSecret(id, found.value.mode);
+      const { key, secret } = this.#newSecret(found.value);
       const oldUntilMs = this.runtime.clock.nowMs() + graceMs;
       this.store.replaceSecret(tx, secret, oldUntilMs);
       const after = { ending: secret.ending, old_secret_valid_until: isoTime(oldUntilMs) };
@@ -112,8 +140,8 @@ export class ApiKeys {
     return key.revokedAtMs === null ? ok(key) : err("revoked_key");
   }
 
-  #newSecret(keyId: string, mode: KeyMode): { readonly key: string; readonly secret: KeySecret } {
-    const key = newApiKey(mode);
+  #newSecret({ id: keyId, mode, forms }: ApiKey): { readonly key: string; readonly secret: KeySecret } {
+    const key = newApiKey(mode, forms !== null);
     const ending = key.slice(-ENDING_CHARACTERS);
     const createdAtMs = this.runtime.clock.nowMs();
     return { key, secret: { hash: sha256(key), keyId, ending, validUntilMs: null, createdAtMs } };
@@ -144,9 +172,9 @@ export class Authenticator {
     const ends = [credential.revokedAtMs, credential.expiresAtMs, credential.validUntilMs];
     if (ends.some((endMs) => endMs !== null && endMs <= nowMs)) return undefined;
     if (credential.disabledAtMs !== null) return "disabled";
-    const { id: keyId, accountId, mode, scopes, lastUsedAtMs } = credential;
+    const { id: keyId, accountId, mode, scopes, forms, lastUsedAtMs } = credential;
     if (lastUsedAtMs === null || Math.abs(nowMs - lastUsedAtMs) >= LAST_USED_STEP_MS) this.#noteUse(keyId, nowMs);
-    return { keyId, accountId, mode, scopes, rate: rateOf(credential) };
+    return { keyId, accountId, mode, scopes, rate: rateOf(credential), forms };
   };
 
   #noteUse(id: string, nowMs: number) {

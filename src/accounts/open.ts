@@ -4,6 +4,7 @@ import type { ByMode } from "../foundation/base/secrets.ts";
 import type { Db } from "../foundation/db/open.ts";
 import type { Runtime, DbClock } from "../foundation/db/runtime.ts";
 import { type Authenticate, Guard } from "../foundation/http/guard.ts";
+import { FormGate } from "../foundation/http/form-gate.ts";
 import { createBudgets } from "../foundation/http/request-memory.ts";
 import { Accounts } from "./accounts.ts";
 import { type Actor, actorOfProcess, AuditLog } from "./audit-store.ts";
@@ -71,16 +72,28 @@ export class AccountsSlice {
 /** What accounts used, and the guard that counts the requests which the rate limit refuses. */
 export class UsageSlice {
   readonly guard: Guard;
+  readonly formGate: FormGate;
   readonly usage: AccountUsage;
   readonly rateLimited: RateLimitedRequests;
 
-  constructor(runtime: Runtime, { authenticate, audit }: Pick<AccountsSlice, "authenticate" | "audit">) {
+  constructor(
+    runtime: Runtime,
+    { authenticate, audit, store: keys }: Pick<AccountsSlice, "authenticate" | "audit" | "store">,
+  ) {
     const { clock } = runtime;
     const store = new UsageStore(runtime.db);
     this.usage = new AccountUsage(store);
     this.rateLimited = new RateLimitedRequests(runtime, store);
+    const buckets = createTokenBuckets(clock);
+    this.formGate = new FormGate({
+      clock,
+      buckets,
+      countSince: (keyId, sinceMs) => keys.verificationsSince(keyId, sinceMs),
+      knowsOrigin: (origin) => keys.knowsOrigin(origin, clock.nowMs()),
+    });
     this.guard = new Guard(authenticate, {
-      buckets: createTokenBuckets(clock),
+      buckets,
+      formGate: this.formGate,
       budgets: createBudgets(clock),
       onRateLimited: (caller) => this.rateLimited.count(caller),
       perform: ({ accountId, keyId }, done, act) =>

@@ -17,7 +17,10 @@ export type Credential = Omit<ApiKey, "name" | "createdAtMs"> &
   Pick<Account, "plan" | "disabledAtMs" | "ratePerSecond" | "rateBurst"> &
   Pick<KeySecret, "validUntilMs">;
 
-type StoredCredential = Omit<Credential, "scopes"> & { readonly scopes: string };
+type StoredCredential = Omit<Credential, "scopes" | "forms"> & {
+  readonly scopes: string;
+  readonly forms: string | null;
+};
 
 /** Prepared for what every request needs: drizzle's mapping of a row costs several times as much as SQLite. */
 const prepareAll = ({ sqlite, orm }: Db) =>
@@ -31,9 +34,18 @@ const prepareAll = ({ sqlite, orm }: Db) =>
     findCredential: () =>
       sqlite.prepare<StoredCredential, [string]>(
         `SELECT s.valid_until_ms AS validUntilMs, k.id, k.account_id AS accountId, k.mode, k.scopes,
-        k.expires_at_ms AS expiresAtMs, k.revoked_at_ms AS revokedAtMs, k.last_used_at_ms AS lastUsedAtMs,
+        k.expires_at_ms AS expiresAtMs, k.revoked_at_ms AS revokedAtMs, k.last_used_at_ms AS lastUsedAtMs, k.forms,
         a.plan, a.rate_per_second AS ratePerSecond, a.rate_burst AS rateBurst, a.disabled_at_ms AS disabledAtMs
       FROM key_secrets s JOIN api_keys k ON k.id = s.key_id JOIN accounts a ON a.id = k.account_id WHERE s.hash = ?`,
+      ),
+    knowsOrigin: () =>
+      sqlite.prepare<{ found: number }, [string, number]>(
+        `SELECT 1 AS found FROM api_keys k JOIN json_each(k.forms, '$.origins') o WHERE k.forms IS NOT NULL
+        AND o.value = ? AND k.revoked_at_ms IS NULL AND (k.expires_at_ms IS NULL OR k.expires_at_ms > ?) LIMIT 1`,
+      ),
+    countSince: () =>
+      sqlite.prepare<{ count: number }, [string, string]>(
+        "SELECT count(*) AS count FROM verifications WHERE key_id = ? AND id >= ?",
       ),
     markUsed: () => sqlite.prepare<unknown, [number, string]>("UPDATE api_keys SET last_used_at_ms = ? WHERE id = ?"),
   });
@@ -98,6 +110,17 @@ export class AccountStore {
     this.#statements.markUsed.run(atMs, id);
   }
 
+  /** Whether a publishable key that is valid lists the origin. */
+  knowsOrigin(origin: string, nowMs: number): boolean {
+    return this.#statements.knowsOrigin.get(origin, nowMs) !== null;
+  }
+
+  /** How many verifications of a key began since a time: the ids begin with theirs (UUIDv7). */
+  verificationsSince(keyId: string, sinceMs: number): number {
+    const hex = sinceMs.toString(16).padStart(12, "0");
+    return this.#statements.countSince.get(keyId, `${hex.slice(0, 8)}-${hex.slice(8)}`)?.count ?? 0;
+  }
+
   findKey(id: string): ApiKey | undefined {
     return this.db.orm.select().from(apiKeys).where(eq(apiKeys.id, id)).get();
   }
@@ -116,7 +139,13 @@ export class AccountStore {
   findCredential(hash: string): Credential | undefined {
     return this.#credentials.get(hash, () => {
       const stored = this.#statements.findCredential.get(hash);
-      return stored === null ? undefined : { ...stored, scopes: JSON.parse(stored.scopes) };
+      return stored === null
+        ? undefined
+        : {
+            ...stored,
+            scopes: JSON.parse(stored.scopes),
+            forms: stored.forms === null ? null : JSON.parse(stored.forms),
+          };
     });
   }
 }

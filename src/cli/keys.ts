@@ -23,6 +23,11 @@ const viewOf = ({ store }: Pick<DatabaseContext, "store">, key: ApiKey) => {
     mode: key.mode,
     ending: current?.ending ?? null,
     scopes: key.scopes,
+    publishable: key.forms && {
+      origins: key.forms.origins,
+      visitor_per_hour: key.forms.visitorPerHour,
+      per_day: key.forms.perDay,
+    },
     created_at: isoTime(key.createdAtMs),
     last_used_at: timeOrNull(key.lastUsedAtMs),
     expires_at: timeOrNull(key.expiresAtMs),
@@ -40,12 +45,24 @@ const stateOf = ({ revoked_at, expires_at, account_disabled }: KeyView): string 
 };
 
 const rowOf = (key: KeyView): string[] => [
-  ...[key.id, key.account ?? "", key.name, `pw_${key.mode}_…${key.ending}`, stateOf(key)],
+  ...[
+    key.id,
+    key.account ?? "",
+    key.name,
+    `pw_${key.publishable ? "pub_" : ""}${key.mode}_…${key.ending}`,
+    stateOf(key),
+  ],
   key.scopes.length === SCOPES.length ? "all" : key.scopes.join(", "),
   ...[tableTime(key.created_at), tableTime(key.expires_at, "never"), tableTime(key.last_used_at, "never")],
 ];
 
-const USAGE_PROBLEMS: ReadonlySet<KeyProblem> = new Set(["name_invalid", "scope_invalid", "time_invalid"]);
+const USAGE_PROBLEMS: ReadonlySet<KeyProblem> = new Set([
+  "name_invalid",
+  "scope_invalid",
+  "origin_invalid",
+  "limit_invalid",
+  "time_invalid",
+]);
 
 const keyError = (problem: KeyProblem): Error => {
   const message = describeKeyProblem(problem);
@@ -95,14 +112,34 @@ const KEYS = group(
         ),
         name: option("<name>", "name to recognize the key by"),
         scopes: option("<list>", `comma-separated list of ${SCOPES.join(", ")} (default: all)`),
+        origins: option("<list>", "make a publishable key (pw_pub_…) for sign-up forms on pages of these origins"),
+        visitorPerHour: parsed(
+          "<number>",
+          "addresses that one visitor may have verified in an hour (default: 20)",
+          Number,
+        ),
+        perDay: parsed("<number>", "addresses that the publishable key verifies in a day (default: 1000)", Number),
         expires: time("when the key stops working (default: never)", "2027-01-31 or 2027-01-31T12:00:00Z"),
       },
-      run(context, { account, mode, name, scopes, expires: expiresAtMs }) {
+      run(context, { account, mode, name, scopes, expires: expiresAtMs, origins, visitorPerHour, perDay }) {
+        if (origins === undefined && (visitorPerHour ?? perDay) !== undefined)
+          throw new UsageError("--visitor-per-hour and --per-day belong to a publishable key: name its --origins.");
+        if (origins !== undefined && scopes !== undefined)
+          throw new UsageError("A publishable key has no --scopes: it verifies addresses and nothing else.");
         const issued = context.keys.create({
           account,
           mode,
           ...(name === undefined ? {} : { name }),
           ...(scopes === undefined ? {} : { scopes: scopes.split(",").map((scope) => scope.trim()) }),
+          ...(origins === undefined
+            ? {}
+            : {
+                forms: {
+                  origins: origins.split(",").map((origin) => origin.trim()),
+                  ...(visitorPerHour === undefined ? {} : { visitorPerHour }),
+                  ...(perDay === undefined ? {} : { perDay }),
+                },
+              }),
           ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
         });
         if (!issued.ok) throw issued.error === "unknown_account" ? unknownAccount(account) : keyError(issued.error);

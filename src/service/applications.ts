@@ -18,6 +18,7 @@ export const createApplications = (
   options: ServiceOptions,
   clients: ClientAddresses,
 ): ApplicationOf => {
+  service.usage.formGate.attach(clients);
   const api = new LoadOnce(async () => (await import("./api.ts")).openApi(service, options));
   const pages = new LoadOnce(async () => (await import("./pages.ts")).openPages(service, options, clients));
   const policies = createPolicyApplication(service.dmarc.servedPolicies, clients);

@@ -7,20 +7,20 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 24_965,
+  accounts: 25_450,
   blocklist: 61_849,
   bulk: 53_488,
-  cli: 55_436,
+  cli: 55_600,
   dashboard: 166_434,
   dmarc: 224_468,
   doctor: 13_682,
-  foundation: 97_210,
+  foundation: 98_256,
   "main.ts": 133,
   notifications: 35_099,
-  service: 47_055,
-  verify: 72_113,
+  service: 47_079,
+  verify: 72_422,
 };
-const FILES_MAX = 749;
+const FILES_MAX = 751;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

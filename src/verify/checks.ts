@@ -16,6 +16,7 @@ import {
   type VerificationRow,
   type VerificationStore,
 } from "./store.ts";
+import { BoundedMap } from "../foundation/base/bounded-map.ts";
 import { DAY_MS } from "../foundation/base/days.ts";
 import { pagesOf } from "../foundation/base/in-steps.ts";
 import type { Tx } from "../foundation/db/open.ts";
@@ -38,9 +39,13 @@ export interface CheckRequest {
 /** How long the first attempt may take until a verification is stored as pending. */
 export const STORE_AFTER_MS = 1_000;
 
+const JOINED_MAX = 10_000;
+
 /** The verifications of callers: request one, poll it, list them. A caller sees those of its account and mode. */
 export class Checks {
   readonly #unstored: UnstoredVerifications;
+  /** The verifications of other keys that requests of publishable keys have joined, which they may poll. */
+  readonly #joined = new BoundedMap<string, true>(JOINED_MAX);
 
   constructor(
     private readonly runtime: Pick<Runtime, "db" | "clock">,
@@ -67,12 +72,18 @@ export class Checks {
     const row = this.#rowFor(caller, requested, begun);
     const request = requestOf(caller, requested);
     const earlier = this.#findEarlier(row, request, final !== null);
+    if (earlier !== undefined && caller.forms) this.#joined.set(`${caller.keyId} ${(await earlier.row).id}`, true);
     const stored = earlier ? await this.#join(earlier, request) : await this.#start(row, { request, final, waitMs });
     return this.#settle(stored, waitMs - (this.runtime.clock.monotonicMs() - startedMs), signal);
   }
 
   async poll(caller: Caller, id: string, waitMs: number, signal?: AbortSignal): Promise<VerificationRow> {
     return this.#settle(this.#find(caller, id), waitMs, signal);
+  }
+
+  /** The address that was probably meant; null when there is none. */
+  suggestionFor({ mode, email }: VerificationRow): string | null {
+    return this.deps.engines[mode].begin(email).address.suggestion;
   }
 
   /** The evidence of a verification, as far as it has been collected. 404 when it has expired. */
@@ -182,6 +193,8 @@ export class Checks {
   #find(caller: Caller, id: string): VerificationRow {
     const row = this.deps.store.find(id);
     if (row === undefined || row.accountId !== caller.accountId || row.mode !== caller.mode)
+      throw new AppError("not_found", { message: "There is no such verification." });
+    if (caller.forms && row.keyId !== caller.keyId && !this.#joined.has(`${caller.keyId} ${id}`))
       throw new AppError("not_found", { message: "There is no such verification." });
     return row;
   }

@@ -101,6 +101,7 @@ export const CREATE_VERIFICATION = declareRoute({
     "Returns 200 if the verification finishes within `timeout`, otherwise 202: poll the URL in `Location`. If a verification of the same address is pending, the request joins it and is not charged again. A text that is not an address is a 200 with the sub_status `invalid_syntax`.",
   scope: "verifications:write",
   rateLimited: true,
+  forForms: true,
   query: timeoutQuery,
   headers: idempotencyKeyHeader("A request repeated with the same key within 24 hours returns the same verification."),
   body: { schema: orderSchema, example: { email: "someone@example.com", source: "signup-form" } },
@@ -162,6 +163,7 @@ export const GET_VERIFICATION = declareRoute({
   summary: "Poll a verification",
   description: "Returns 200 whether the verification is finished or pending. Polling is free.",
   scope: "verifications:read",
+  forForms: true,
   params,
   query: timeoutQuery,
   responses: {

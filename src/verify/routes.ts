@@ -1,7 +1,8 @@
 import { type Clock, isoTime } from "../foundation/base/clock.ts";
-import type { Guard } from "../foundation/http/guard.ts";
+import type { FormGate } from "../foundation/http/form-gate.ts";
+import type { Caller, Guard } from "../foundation/http/guard.ts";
 import { rowsById, sendPage } from "../foundation/http/list-page.ts";
-import { handle, serveRoutes } from "../foundation/http/route.ts";
+import { handle, type ServedRoute, serveRoutes } from "../foundation/http/route.ts";
 import type { Checks } from "./checks.ts";
 import type { History } from "./history.ts";
 import {
@@ -17,20 +18,43 @@ import type { VerificationRow } from "./store.ts";
 
 export interface VerifyRouteDeps {
   readonly guard: Guard;
+  readonly formGate: FormGate;
   readonly checks: Checks;
   readonly history: Pick<History, "source">;
   readonly runner: Runner;
   readonly clock: Clock;
 }
 
+/** What a browser asks before a page of another origin verifies an address. */
+const preflightsOf = ({ guard, formGate }: Pick<VerifyRouteDeps, "guard" | "formGate">): readonly ServedRoute[] =>
+  [CREATE_VERIFICATION.path, GET_VERIFICATION.path].map((path) => ({
+    method: "OPTIONS",
+    path,
+    serve({ request, set }) {
+      guard.admitAnyone(request);
+      formGate.preflight(request, set.headers);
+      set.status = 204;
+    },
+  }));
+
 /** Serves the verification routes. */
-export const createVerifyRoutes = ({ guard, checks, history, runner, clock }: VerifyRouteDeps) => {
+export const createVerifyRoutes = ({ guard, formGate, checks, history, runner, clock }: VerifyRouteDeps) => {
   const view = (row: VerificationRow) => {
     if (row.result !== null)
       return { id: row.id, status: row.status, result: resultSchema.parse(JSON.parse(row.result)) };
     const pollAfterMs = runner.pollAfterMs(row);
     const nextRetryAt = isoTime(clock.nowMs() + pollAfterMs);
     return { id: row.id, status: row.status, poll_after_ms: pollAfterMs, next_retry_at: nextRetryAt };
+  };
+
+  /** A page of anyone gets no more than what its form needs. */
+  const viewFor = (caller: Caller, row: VerificationRow) => {
+    const whole = view(row);
+    if (!caller.forms) return whole;
+    const meant = { did_you_mean: checks.suggestionFor(row) };
+    if (whole.result === undefined) return { ...whole, ...meant };
+    const { verdict, sub_status: reason } = whole.result;
+    return { id: row.id, status: row.status, result: { verdict, sub_status: reason, ...meant } };
   };
 
   const listedView = (row: VerificationRow) => ({
@@ -40,7 +64,7 @@ export const createVerifyRoutes = ({ guard, checks, history, runner, clock }: Ve
     created_at: isoTime(row.createdAtMs),
   });
 
-  return serveRoutes(guard, [
+  const routes = serveRoutes(guard, [
     handle(CREATE_VERIFICATION, async ({ query, headers, body, caller, request, set }) => {
       const requested = { email: body.email, source: body.source ?? null, idempotencyKey: headers["idempotency-key"] };
       const row = await checks.request(caller, requested, query.timeout * 1000, request.signal);
@@ -48,7 +72,7 @@ export const createVerifyRoutes = ({ guard, checks, history, runner, clock }: Ve
         set.status = 202;
         set.headers.location = `${CREATE_VERIFICATION.path}/${row.id}`;
       }
-      return view(row);
+      return viewFor(caller, row);
     }),
 
     handle(LIST_VERIFICATIONS, ({ query, caller, request }) => {
@@ -59,7 +83,7 @@ export const createVerifyRoutes = ({ guard, checks, history, runner, clock }: Ve
     }),
 
     handle(GET_VERIFICATION, async ({ query, params, caller, request }) =>
-      view(await checks.poll(caller, params.id, query.timeout * 1000, request.signal)),
+      viewFor(caller, await checks.poll(caller, params.id, query.timeout * 1000, request.signal)),
     ),
 
     handle(GET_VERIFICATION_EVIDENCE, ({ params, caller }) => checks.evidence(caller, params.id)),
@@ -69,4 +93,5 @@ export const createVerifyRoutes = ({ guard, checks, history, runner, clock }: Ve
       set.status = 204;
     }),
   ]);
+  return [...routes, ...preflightsOf({ guard, formGate })];
 };

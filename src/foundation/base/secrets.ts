@@ -6,7 +6,7 @@ const SECRET_BYTES = 32;
 const SECRET_CHARACTERS = 43;
 /** 62^6 is the first power of 62 above 2^32. */
 const CHECKSUM_CHARACTERS = 6;
-const KEY_FORM = /^pw_(live|test)_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
+const KEY_FORM = /^pw_(?:pub_)?(live|test)_([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
 export type KeyMode = "live" | "test";
 
@@ -61,11 +61,11 @@ const TOKEN_FORM = /^[0-9A-Za-z]{43}$/;
 export const isSecretToken = (text: string): boolean => TOKEN_FORM.test(text);
 
 /**
- * A new API key: `pw_live_` or `pw_test_`, 43 base62 characters (256 random bits), and 6 characters of the CRC32 of
+ * A new API key: `pw_live_` or `pw_test_` (a publishable one: `pw_pub_live_` or `pw_pub_test_`), 43 base62 characters (256 random bits), and 6 characters of the CRC32 of
  * all before them, so that a typo or a secret scanner needs no database.
  */
-export const newApiKey = (mode: KeyMode): string => {
-  const body = `pw_${mode}_${newSecretToken()}`;
+export const newApiKey = (mode: KeyMode, isPublishable = false): string => {
+  const body = `pw_${isPublishable ? "pub_" : ""}${mode}_${newSecretToken()}`;
   return body + checksum(body);
 };
 

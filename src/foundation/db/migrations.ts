@@ -46,6 +46,7 @@ import m0043 from "../../../drizzle/0043_list_troubles.sql" with { type: "text" 
 import m0044 from "../../../drizzle/0044_lyrical_korvac.sql" with { type: "text" };
 import m0045 from "../../../drizzle/0045_chubby_centennial.sql" with { type: "text" };
 import m0046 from "../../../drizzle/0046_nosy_lady_mastermind.sql" with { type: "text" };
+import m0047 from "../../../drizzle/0047_bitter_chimera.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -101,4 +102,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0044_lyrical_korvac", sql: m0044 },
   { name: "0045_chubby_centennial", sql: m0045 },
   { name: "0046_nosy_lady_mastermind", sql: m0046 },
+  { name: "0047_bitter_chimera", sql: m0047 },
 ];

@@ -1,5 +1,6 @@
 import { sql } from "drizzle-orm";
 import { blob, customType, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import type { FormRules } from "../base/form-rules.ts";
 import { counter, requiredFlag, modeColumn, requiredInteger, requiredText } from "./schema-columns.ts";
 
 /** Compressed bytes in a column that held text before: SQLite keeps either as it is. */
@@ -36,8 +37,15 @@ export const apiKeys = sqliteTable(
     revokedAtMs: integer("revoked_at_ms"),
     lastUsedAtMs: integer("last_used_at_ms"),
     createdAtMs: requiredInteger("created_at_ms"),
+    /** What a publishable key may do in sign-up forms; null for a secret key. */
+    forms: text({ mode: "json" }).$type<FormRules>(),
   },
-  (table) => [index("api_keys_by_account").on(table.accountId)],
+  (table) => [
+    index("api_keys_by_account").on(table.accountId),
+    index("api_keys_of_forms")
+      .on(table.id)
+      .where(sql`forms is not null`),
+  ],
 );
 
 /** The secrets of API keys, by SHA-256. After a rotation the old one is valid until it expires. */

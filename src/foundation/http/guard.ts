@@ -1,6 +1,8 @@
 import { AppError } from "../base/errors.ts";
 import type { Allowance, Rate, TokenBuckets } from "../base/limits.ts";
 import type { KeyMode } from "../base/secrets.ts";
+import type { FormRules } from "../base/form-rules.ts";
+import { type FormGate, onlyForForms } from "./form-gate.ts";
 import { type Budgets, trackRequest } from "./request-memory.ts";
 import { allows, type Scope } from "./scopes.ts";
 
@@ -13,6 +15,8 @@ export interface Caller {
   readonly rate: Rate;
   /** Only domains with this tag exist for it; absent or null: all of the account. */
   readonly onlyTag?: string | null;
+  /** Of a publishable key; absent or null for a secret one. */
+  readonly forms?: FormRules | null;
 }
 
 /** Finds the caller by the `Authorization` header: `"disabled"` when the account is, undefined without a valid key. */
@@ -66,6 +70,8 @@ const NOBODY = "";
 interface GuardOptions {
   readonly buckets: TokenBuckets;
   readonly budgets: Budgets;
+  /** Admits publishable keys; without it none is. */
+  readonly formGate?: FormGate | null;
   /** Called for every request that is refused with 429. */
   readonly onRateLimited?: (caller: Caller) => void;
   /** Performs what a key changes, with its entry in the audit log. */
@@ -91,13 +97,21 @@ const nothing = () => undefined;
 export class Guard {
   readonly #buckets: TokenBuckets;
   readonly #budgets: Budgets;
+  readonly #formGate: FormGate | null;
   readonly #onRateLimited: (caller: Caller) => void;
   readonly #perform: NonNullable<GuardOptions["perform"]>;
 
   constructor(
     private readonly authenticate: Authenticate,
-    { buckets, budgets, onRateLimited = nothing, perform = (_caller, _done, { work }) => work() }: GuardOptions,
+    {
+      buckets,
+      budgets,
+      formGate = null,
+      onRateLimited = nothing,
+      perform = (_caller, _done, { work }) => work(),
+    }: GuardOptions,
   ) {
+    this.#formGate = formGate;
     this.#perform = perform;
     this.#buckets = buckets;
     this.#budgets = budgets;
@@ -108,13 +122,20 @@ export class Guard {
   admit(
     request: Request,
     set: { readonly headers: Record<string, string | number> },
-    route: { readonly scope: Scope | null | "open"; readonly rateLimited?: boolean; readonly acceptsBasic?: true },
+    route: {
+      readonly scope: Scope | null | "open";
+      readonly rateLimited?: boolean;
+      readonly acceptsBasic?: true;
+      readonly forForms?: boolean;
+    },
   ): Caller {
     const given = request.headers.get("authorization");
     const caller = this.authenticate(route.acceptsBasic === true ? asBearer(given) : given);
     if (caller === undefined) throw unauthorized();
     if (caller === "disabled") throw accountDisabled();
     const { scope } = route;
+    const { forms = null } = caller;
+    if (forms !== null) this.#admitForm(caller, forms, { request, set, route });
     if (scope !== null && scope !== "open" && !allows(caller.scopes, scope)) throw insufficientScope(scope);
     if (route.rateLimited === true) {
       const allowance = this.#buckets.take(caller.keyId, caller.rate);
@@ -123,9 +144,35 @@ export class Guard {
         this.#onRateLimited(caller);
         throw rateLimited(allowance.retryAfterS);
       }
+      if (forms !== null) this.#requireTime(caller, this.#formGate?.takeOfDay(caller.keyId, forms) ?? 0);
     }
     trackRequest(request, caller.accountId, this.#budgets);
     return caller;
+  }
+
+  /** The checks of a publishable key: the route and the origin (403), and the limit of the visitor (429). */
+  #admitForm(
+    caller: Caller,
+    forms: FormRules,
+    {
+      request,
+      set,
+      route,
+    }: {
+      readonly request: Request;
+      readonly set: { readonly headers: Record<string, string | number> };
+      readonly route: { readonly forForms?: boolean };
+    },
+  ) {
+    if (this.#formGate === null || route.forForms !== true) throw onlyForForms();
+    this.#formGate.admitOrigin(forms, request, set.headers);
+    this.#requireTime(caller, this.#formGate.takeVisitor(caller.keyId, forms, request).retryAfterS);
+  }
+
+  #requireTime(caller: Caller, retryAfterS: number) {
+    if (retryAfterS === 0) return;
+    this.#onRateLimited(caller);
+    throw rateLimited(retryAfterS);
   }
 
   /** The change of a request and its entry in the audit log are one transaction. */

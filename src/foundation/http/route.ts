@@ -58,6 +58,8 @@ export interface Route<P extends z.ZodObject, Q extends z.ZodObject, H extends z
   readonly acceptsBasic?: true;
   /** Takes one token of the key's bucket. */
   readonly rateLimited?: boolean;
+  /** Whether a publishable key may call it, from the pages of its origins. */
+  readonly forForms?: boolean;
   /** Parameters in the path. A value that does not fit is a 404. */
   readonly params?: P;
   /** Query parameters, as a strict object: an unknown one is a 400. */

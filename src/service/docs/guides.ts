@@ -1,3 +1,4 @@
+import signUpForms from "./manual/sign-up-forms.md" with { type: "text" };
 import agentsAndScripts from "./manual/agents-and-scripts.md" with { type: "text" };
 import blocklists from "./manual/blocklists.md" with { type: "text" };
 import capacity from "./manual/capacity.md" with { type: "text" };
@@ -43,6 +44,7 @@ export const GUIDES: readonly Guide[] = Object.entries({
   "outgoing-mail": outgoingMail,
   "webhooks-and-mail": webhooksAndMail,
   channels,
+  "sign-up-forms": signUpForms,
   "agents-and-scripts": agentsAndScripts,
   dashboard,
   "sender-reputation": senderReputation,
