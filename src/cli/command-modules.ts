@@ -29,6 +29,7 @@ const MODULES: readonly CommandModule[] = [
   { names: ["status"], load: async () => (await import("./status.ts")).STATUS_COMMANDS },
   { names: ["doctor"], load: async () => (await import("./doctor.ts")).DOCTOR_COMMANDS },
   { names: ["backup", "restore"], load: async () => (await import("./backup.ts")).BACKUP_COMMANDS },
+  { names: ["purge"], load: async () => (await import("./purge.ts")).PURGE_COMMANDS },
   { names: ["compact"], load: async () => (await import("./compact.ts")).COMPACT_COMMANDS },
   {
     names: ["migrate", "config", "version"],

@@ -8,7 +8,7 @@ import type { Db } from "../foundation/db/open.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { webhookUrlSchema } from "../notifications/webhooks/url-store.ts";
 import type { Caller } from "../foundation/http/guard.ts";
-import { accountOptions, type Surroundings } from "./command.ts";
+import { accountOptions, type Surroundings, type Terminal } from "./command.ts";
 import { accountIdOf, inDatabase } from "./data-directory.ts";
 import { CommandFailed, UsageError } from "./io.ts";
 
@@ -29,22 +29,38 @@ interface Done {
   readonly after?: Readonly<Record<string, unknown>>;
 }
 
+/** Composes the service on a database for the time of `work`. Nothing is started. */
+export const withService = async <T>(
+  { io }: Pick<Terminal, "io">,
+  { db, config }: Pick<CommandService, "db" | "config">,
+  work: (service: Service) => Promise<T>,
+): Promise<T> => {
+  const platform = systemPlatform(config);
+  const freshResolver = freshResolverOf(config);
+  const log = createLog("warn", systemClock, io.err);
+  const baseUrl = config.baseUrl ?? `http://${config.host}:${config.port}`;
+  const service = new Service({ config, db, log, platform, freshResolver, baseUrl });
+  try {
+    // Lists are verified by the server.
+    await service.bulk.jobs.stop();
+    return await work(service);
+  } finally {
+    service.engine.close();
+    await service.dmarc.stop();
+    freshResolver.close();
+    platform.close();
+  }
+};
+
 /**
- * Commands that need the use cases of the service on the database of the data directory. Nothing is started: a server that
- * uses the same database goes on with what the command changed.
+ * Commands that need the use cases of the service on the database of the data directory: a server that uses the same database
+ * goes on with what the command changed.
  */
 export const inService = (things: string): Surroundings<CommandService, ReturnType<typeof accountOptions>> => ({
   options: accountOptions(things),
   open: (terminal, { account, mode }, work) =>
-    inDatabase.open(terminal, {}, async ({ db, config, audit }) => {
-      const platform = systemPlatform(config);
-      const freshResolver = freshResolverOf(config);
-      const log = createLog("warn", systemClock, terminal.io.err);
-      const baseUrl = config.baseUrl ?? `http://${config.host}:${config.port}`;
-      const service = new Service({ config, db, log, platform, freshResolver, baseUrl });
-      try {
-        // Lists are verified by the server.
-        await service.bulk.jobs.stop();
+    inDatabase.open(terminal, {}, ({ db, config, audit }) =>
+      withService(terminal, { db, config }, async (service) => {
         const accountId = accountIdOf(db, account);
         const owner = service.accounts.store.findAccount(accountId);
         if (owner === undefined) throw new CommandFailed("The account was removed meanwhile.", "unknown_account");
@@ -52,13 +68,8 @@ export const inService = (things: string): Surroundings<CommandService, ReturnTy
         const perform: CommandService["perform"] = (done, change, isRecordedUnchanged) =>
           audit.perform({ action: { ...done, accountId }, work: change, isRecordedUnchanged });
         await work({ service, config, db, caller, perform });
-      } finally {
-        service.engine.close();
-        await service.dmarc.stop();
-        freshResolver.close();
-        platform.close();
-      }
-    }),
+      }),
+    ),
 });
 
 /** A URL for webhooks; `name` is what it was given as. */

@@ -131,6 +131,8 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["verify", "--file", listFile, "--out", join(folder, `${E}.csv`), "--column", E],
   ["verify", "--file", join(folder, E, "none"), "--out", join(folder, "out.csv")],
   ["status"],
+  ["purge"],
+  ["purge", "--dry-run"],
   ["doctor", "--domain", E],
   ["mcp"],
   ["mcp", "--url", E],

@@ -23,47 +23,52 @@ interface Job {
 const AHEAD_MS_MAX = 24 * 60 * 60 * 1000;
 const DRAIN_MS_MAX = 6_000;
 
+/** The parts of the service that delete what is old. */
+export type ExpiringParts = Pick<Service, "verification" | "notifications" | "blocklist" | "dmarc" | "purge">;
+
 export interface JobsOptions {
-  readonly service: Pick<
-    Service,
-    | "verification"
-    | "notifications"
-    | "blocklist"
-    | "dmarc"
-    | "purge"
-    | "correctPlannedTimes"
-    | "doctor"
-    | "activity"
-    | "bulk"
-  >;
+  readonly service: ExpiringParts & Pick<Service, "correctPlannedTimes" | "doctor" | "activity" | "bulk">;
   readonly backups: Pick<ScheduledBackups, "run"> | null;
   readonly log: Log;
   readonly clock: Clock;
   readonly renewCertificates: () => Promise<unknown>;
 }
 
+/** The jobs that delete what is old. The last returns the space to the file system, and clears what all of them deleted. */
+export const expiringJobs = ({
+  verification,
+  notifications,
+  blocklist,
+  dmarc,
+  purge,
+}: ExpiringParts): readonly Job[] => [
+  {
+    name: "purge idempotency keys",
+    pattern: "17 * * * *",
+    expires: true,
+    run: (isStopping) => verification.idempotency.purge(isStopping),
+  },
+  {
+    name: "purge webhook deliveries",
+    pattern: "27 * * * *",
+    expires: true,
+    run: (isStopping) => notifications.webhooks.purge(isStopping),
+  },
+  {
+    name: "purge blocklist checks",
+    pattern: "37 * * * *",
+    expires: true,
+    run: () => blocklist.scheduler.purgeOldChecks(),
+  },
+  { name: "purge DMARC reports", pattern: "47 * * * *", expires: true, run: () => dmarc.jobs.expireReports() },
+  { name: "purge expired verifications and lists", pattern: "7 3 * * *", expires: true, run: () => purge.run() },
+];
+
 const cronTable = ({ service, backups, renewCertificates }: JobsOptions): readonly Job[] => {
-  const { verification, notifications, dmarc } = service;
+  const { dmarc } = service;
   const { scheduler, targets, alerts, usability, mutes } = service.blocklist;
   return [
-    {
-      name: "purge idempotency keys",
-      pattern: "17 * * * *",
-      expires: true,
-      run: (isStopping) => verification.idempotency.purge(isStopping),
-    },
-    {
-      name: "purge expired verifications and lists",
-      pattern: "7 3 * * *",
-      expires: true,
-      run: () => service.purge.run(),
-    },
-    {
-      name: "purge webhook deliveries",
-      pattern: "27 * * * *",
-      expires: true,
-      run: (isStopping) => notifications.webhooks.purge(isStopping),
-    },
+    ...expiringJobs(service),
     {
       name: "check blocklist targets",
       pattern: "* * * * *",
@@ -77,7 +82,6 @@ const cronTable = ({ service, backups, renewCertificates }: JobsOptions): readon
       pattern: "* * * * *",
       run: (isStopping) => targets.finishRemovals(isStopping),
     },
-    { name: "purge blocklist checks", pattern: "37 * * * *", expires: true, run: () => scheduler.purgeOldChecks() },
     { name: "mail lists that ended", pattern: "* * * * *", run: async () => service.bulk.mails?.send() },
     { name: "check DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.checkDomains() },
     { name: "check MTA-STS policies", pattern: "* * * * *", run: () => dmarc.jobs.checkPolicies() },
@@ -88,7 +92,6 @@ const cronTable = ({ service, backups, renewCertificates }: JobsOptions): readon
     { name: "look up reverse names and networks", pattern: "* * * * *", run: () => dmarc.jobs.findAddressFacts() },
     { name: "check the health of DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.checkDomainHealth() },
     { name: "sum up DMARC domains", pattern: "* * * * *", run: () => dmarc.jobs.sumUpDomains() },
-    { name: "purge DMARC reports", pattern: "47 * * * *", expires: true, run: () => dmarc.jobs.expireReports() },
     { name: "purge deleted domains", pattern: "* * * * *", run: () => dmarc.jobs.purgeDeletedDomains() },
     { name: "rebuild DMARC sources", pattern: "* * * * *", run: () => dmarc.jobs.rebuildSources() },
     { name: "back up the database", pattern: "* * * * *", readsAll: true, run: async () => backups?.run() },

@@ -10,17 +10,17 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 25_450,
   blocklist: 61_849,
   bulk: 53_488,
-  cli: 55_600,
+  cli: 56_422,
   dashboard: 166_434,
   dmarc: 224_468,
   doctor: 13_682,
-  foundation: 98_256,
+  foundation: 98_267,
   "main.ts": 133,
   notifications: 35_099,
-  service: 47_079,
+  service: 47_480,
   verify: 72_422,
 };
-const FILES_MAX = 751;
+const FILES_MAX = 753;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -17,8 +17,9 @@ import {
 import { basename, dirname, join } from "node:path";
 import { createPrivateFile } from "../base/private-file.ts";
 
-/** SQLite writes a journal beside the file that it fills. */
-const PARTIAL = /^(?<file>.+)\.(?<pid>\d+)\.partial(-journal)?$/;
+/** What SQLite writes beside a file that it fills, or that is used and removed. */
+const COMPANIONS = ["-journal", "-wal", "-shm"];
+const PARTIAL = /^(?<file>.+)\.(?<pid>\d+)\.partial(?:-journal|-wal|-shm)?$/;
 
 /** The name of a file until it is complete. The process ID tells others whether its writer is still alive. */
 export const partialNameOf = (file: string): string => `${file}.${process.pid}.partial`;
@@ -34,7 +35,7 @@ const isAlive = (pid: number) => {
 
 /** Removes a partial file of this process. */
 export const removePartial = (file: string): void => {
-  for (const suffix of ["", "-journal"]) rmSync(partialNameOf(file) + suffix, { force: true });
+  for (const suffix of ["", ...COMPANIONS]) rmSync(partialNameOf(file) + suffix, { force: true });
 };
 
 /**

@@ -37,17 +37,20 @@ const KINDS: ReadonlyArray<readonly [kind: string, prefixes: readonly string[]]>
   ["DMARC and TLS reports", ["dmarc_"]],
   ["blocklists", ["blocklist_"]],
   ["webhooks and events", ["webhook_", "outbox"]],
+  ["bounces", ["bounces"]],
+  ["sessions and Idempotency-Keys", ["sessions", "setup_links", "idempotency_keys"]],
   ["accounts, usage, audit log", [""]],
 ];
 
+/** What a table holds, in the words of a user. */
+export const kindOf = ({ table }: Pick<TableSize, "table">): string =>
+  KINDS.find(([, prefixes]) => prefixes.some((prefix) => table.startsWith(prefix)))?.[0] ?? "";
+
 /** Space by kind of data, the largest first. */
-export const kindsOf = (sizes: readonly TableSize[]) => {
-  const kindOf = ({ table }: TableSize): string =>
-    KINDS.find(([, prefixes]) => prefixes.some((prefix) => table.startsWith(prefix)))?.[0] ?? "";
-  return [...Map.groupBy(sizes, kindOf)]
+export const kindsOf = (sizes: readonly TableSize[]) =>
+  [...Map.groupBy(sizes, kindOf)]
     .map(([kind, tables]) => ({ kind, bytes: tables.reduce((sum, { bytes }) => sum + bytes, 0) }))
     .toSorted((a, b) => b.bytes - a.bytes);
-};
 
 /** Credits of an account, and how long they will last. */
 interface AccountCredits extends CreditForecast {
