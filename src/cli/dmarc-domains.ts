@@ -86,6 +86,7 @@ const SETTINGS = {
   label: option("<text>", "your own text about the domain"),
   webhookUrl: option("<url>", "URL for events about the domain"),
   recipient: option("<address...>", "addresses for alert mail and digests"),
+  tag: option("<tag...>", "groups of the domain, such as a client"),
 };
 
 export const DOMAIN_COMMANDS = group(
@@ -121,13 +122,14 @@ export const DOMAIN_COMMANDS = group(
       on: inService("domains"),
       args: { domain: argument("<domain>", "domain in the From address of mails") },
       options: SETTINGS,
-      async run(context, { domain, label = null, webhookUrl, recipient: recipients = [] }) {
+      async run(context, { domain, label = null, webhookUrl, recipient: recipients = [], tag: tags = [] }) {
         const { service, caller, perform, print } = context;
         const { domains } = service.dmarc;
         const wanted = {
           domain,
           label,
           recipients,
+          tags: readTags(tags),
           webhookUrl: webhookUrl === undefined ? null : readWebhookUrl(context, webhookUrl, "--webhook-url"),
         };
         const enrolled = await perform(
@@ -175,7 +177,6 @@ export const DOMAIN_COMMANDS = group(
       ...onDomain,
       options: {
         ...SETTINGS,
-        tag: option("<tag...>", "groups of the domain, such as a client"),
         digest: choice("<period>", DIGESTS, "how often a digest is mailed"),
         monitoring: choice("<state>", ["on", "off"], "whether scheduled DNS checks run"),
         retentionDays: parsed("<n>", "how long reports are stored", readDays),

@@ -142,12 +142,15 @@ const RECORD_HISTORY = command({
         ["FOUND", "KIND", "HOST", "BEFORE", "RECORDS"],
         changes.map(({ at, kind, host, before, records }) => [
           ...[tableTime(at, ""), kind, host],
-          ...[before === null ? "(first seen)" : before.join(" | "), records.join(" | ")],
+          ...[before === null ? "(first seen)" : recordsText(before), recordsText(records)],
         ]),
       ),
     );
   },
 });
+
+/** As the cell of a table; the record of a domain can be absent. */
+const recordsText = (records: readonly string[]) => (records.length === 0 ? "(none)" : records.join(" | "));
 
 const AUTOMATIC = "automatic";
 

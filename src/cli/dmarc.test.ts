@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Command } from "commander";
 import { type KeyMode, newId } from "../foundation/base/secrets.ts";
+import { RecordHistoryStore } from "../dmarc/insight/health/record-history.ts";
 import { IngestionStore } from "../dmarc/reports/ingest/ingestion-store.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { SAMPLE_DAY_S, sampleReportMail, sampleReportXml } from "../testing/dmarc-reports.ts";
@@ -89,6 +90,26 @@ const write = (name: string, content: string | Uint8Array): string => {
   writeFileSync(path, content);
   return path;
 };
+
+test("dmarc record-history says what was not published", async () => {
+  const run = await newWorld("main");
+  run.enrol("example.com");
+  const db = openDatabaseAt(join(run.dataDir, "postwarden.db"));
+  const { number } = db.sqlite.query<{ number: number }, []>("SELECT number FROM dmarc_domains").get() ?? { number: 0 };
+  const store = new RecordHistoryStore(db);
+  const host = "_mta-sts.example.com";
+  for (const values of [[], ["v=STSv1; id=1"], []]) {
+    db.transact((tx) => store.observe(tx, number, [{ kind: "mta_sts", host, values }], SAMPLE_DAY_S * 1_000));
+  }
+  db.close();
+  const { out } = await run(["record-history", "example.com"]);
+  expect(out.split("\n").map((line) => line.split(/\s{2,}/).slice(2))).toEqual([
+    ["HOST", "BEFORE", "RECORDS"],
+    [host, "v=STSv1; id=1", "(none)"],
+    [host, "(none)", "v=STSv1; id=1"],
+    [host, "(first seen)", "(none)"],
+  ]);
+});
 
 describe("dmarc import", () => {
   test("stores reports once, and keeps those about strangers until they are enrolled", async () => {

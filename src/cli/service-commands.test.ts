@@ -79,8 +79,19 @@ describe("lists", () => {
 
 describe("dmarc domains", () => {
   test("are enrolled, shown, changed, checked and removed", async () => {
-    const added = await run(["dmarc", "domains", "add", "example.com", "--label", "shop", ...TEST, "--json"]);
-    expect(added.json).toMatchObject({ created: true, domain: { domain: "example.com", label: "shop" } });
+    const added = await run([
+      "dmarc",
+      "domains",
+      "add",
+      "example.com",
+      "--label",
+      "shop",
+      "--tag",
+      "Client-A",
+      ...TEST,
+      "--json",
+    ]);
+    expect(added.json).toMatchObject({ domain: { domain: "example.com", label: "shop", tags: ["client-a"] } });
     const again = await run(["dmarc", "domains", "add", "example.com", ...TEST]);
     expect(again.out).toContain("The domain was enrolled already.");
     expect(again.out).toContain("Reporting address: ");

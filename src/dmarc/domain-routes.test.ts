@@ -178,6 +178,17 @@ describe("verify", () => {
   });
 });
 
+test("a domain is enrolled with tags, and keeps its own when it is enrolled again", async () => {
+  const { call } = startWithKey();
+  const enrol = (tags: unknown) => call("POST", PATH, { domain: "shop.example", tags });
+  expect((await enrol(["a tag"])).status).toBe(400);
+  expect((await enrol("client-a")).status).toBe(400);
+  expect(await enrol(["Shops", "client-a", "shops"])).toMatchObject({
+    ...{ status: 201, body: { created: true, domain: { tags: ["client-a", "shops"] } } },
+  });
+  expect(await enrol(["other"])).toMatchObject({ status: 200, body: { domain: { tags: ["client-a", "shops"] } } });
+});
+
 test("tags are set, listed by and refused when they are too many or too long", async () => {
   const { call, enrol } = startWithKey();
   const [first, second] = [(await enrol("a.example")).domain, (await enrol("b.example")).domain];

@@ -213,6 +213,7 @@ const createSettingsRoutes = (domains: Domains, policy: UrlPolicy) => [
       label: body.label ?? null,
       webhookUrl: body.webhook_url ?? null,
       recipients: body.recipients ?? [],
+      tags: body.tags ?? [],
     });
     if (created) {
       set.status = 201;

@@ -103,6 +103,7 @@ export const enrolmentRequestSchema = (webhookUrl: z.ZodType<string, string>) =>
       label: newLabel.nullable().optional().describe(LABEL),
       webhook_url: webhookUrl.nullable().optional().describe(WEBHOOK_URL),
       recipients: recipients.optional(),
+      tags: tagsSchema.optional(),
     })
     .meta({ title: "DmarcDomainOrder" });
 

@@ -31,7 +31,7 @@ export const createDmarcPages = () => {
     return {
       ...{ app, visitor, zone, get: visitor.get },
       async enrol(domain, { accountId } = visitor) {
-        const request = { domain, label: null, webhookUrl: null, recipients: [] };
+        const request = { domain, label: null, webhookUrl: null, recipients: [], tags: [] };
         zone[`${domain}._report._dmarc.${REPORTS_AT}`] ??= { TXT: ["v=DMARC1;"] };
         return (await app.service.dmarc.domains.enrol({ accountId, mode: "live" }, request)).domain;
       },

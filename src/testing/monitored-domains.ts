@@ -72,7 +72,7 @@ const domainHelpers = ({ db, clock, zone, store, domains, alerts }: ReturnType<t
     return row;
   };
   const enrol = async (domain: string, owner = LIVE) =>
-    domains.enrol(owner, { domain, label: null, webhookUrl: null, recipients: [] });
+    domains.enrol(owner, { domain, label: null, webhookUrl: null, recipients: [], tags: [] });
   const publish = (domain: string, ...texts: string[]): void => {
     zone[`_dmarc.${domain}`] = { TXT: texts };
     zone[`${domain}._report._dmarc.${REPORT_HOST}`] ??= { TXT: ["v=DMARC1;"] };

@@ -24,6 +24,24 @@ test("many domains are enrolled together, with their records as a table and as l
   expect(html).not.toContain("known-corp.com");
 });
 
+test("new domains get tags, which are refused beside their field", async () => {
+  const { app, visitor, enrol } = await start();
+  const known = await enrol("known-corp.com");
+  await visitor.submit("/dmarc/new", { domains: "a-corp.com known-corp.com", tags: "Client-A, shops" });
+  const { domains } = app.service.dmarc;
+  const owner = { accountId: visitor.accountId, mode: "live" } as const;
+  const listed = domains.list(owner, {}, { before: null, limit: 9 });
+  expect(Object.fromEntries(listed.map(({ domain, tags }) => [domain, tags]))).toEqual({
+    "a-corp.com": ["client-a", "shops"],
+    "known-corp.com": [],
+  });
+  expect(domains.find(owner, known.id).tags).toEqual([]);
+  const { status, text } = await visitor.post("/dmarc/new", { domains: "b-corp.com", tags: "x".repeat(41) });
+  expect(status).toBe(400);
+  expect(text).toContain("A tag has 1 to 40 letters and digits");
+  expect(domains.list(owner, {}, { before: null, limit: 9 })).toHaveLength(2);
+});
+
 test("a mistake enrols nothing, keeps what was typed and stands beside the field", async () => {
   const { visitor } = await start();
   const typed = "a-corp.com\n<b>x</b>@b-corp.com";

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
-import { ENROLLED_AT_ONCE_MAX } from "../../dmarc/records/domains/enrolments.ts";
+import { ENROLLED_AT_ONCE_MAX, tagsSchema } from "../../dmarc/records/domains/enrolments.ts";
 import { CopyBlock, Copyable } from "../components/copy.tsx";
-import { Button, PostForm, TextAreaField } from "../components/form.tsx";
+import { Button, Field, PostForm, TextAreaField } from "../components/form.tsx";
 import { ButtonLink, Link } from "../components/inline.tsx";
 import { countText } from "../components/figures.tsx";
 import { Callout, Columns, PageHead, Panel } from "../components/panel.tsx";
@@ -18,6 +18,15 @@ const TEXT_CHARACTERS_MAX = 200_000;
 
 type UseCases = Pick<DmarcReportUseCases, "domains">;
 
+const form = z.object({
+  domains: z.string().max(TEXT_CHARACTERS_MAX),
+  tags: z
+    .string()
+    .default("")
+    .transform((text) => text.split(/[\s,;]+/).filter((tag) => tag !== ""))
+    .pipe(tagsSchema),
+});
+
 /** Enrols one or many domains, and shows what to publish for those that were enrolled together. */
 export const enrolPages = ({ domains }: UseCases): readonly PageRoute[] => [
   page(
@@ -29,9 +38,9 @@ export const enrolPages = ({ domains }: UseCases): readonly PageRoute[] => [
   ),
 
   formAction(
-    { path: PATH, form: z.object({ domains: z.string().max(TEXT_CHARACTERS_MAX) }) },
-    async ({ viewer, form }) => {
-      const enrolled = await domains.enrolText(viewer.caller, form.domains);
+    { path: PATH, form },
+    async ({ viewer, form: given }) => {
+      const enrolled = await domains.enrolText(viewer.caller, given.domains, given.tags);
       const added = enrolled.filter(({ created }) => created).map(({ domain }) => domain);
       const [first] = added;
       const known = enrolled.length - added.length;
@@ -87,6 +96,11 @@ const formView = (domains: UseCases["domains"], viewer: Viewer): View => {
                     viewer.mode === "test" ? "shop.example\nnews.shop.example" : "acme-shop.com\nacme-news.com"
                   }
                   hint={`One or many, up to ${ENROLLED_AT_ONCE_MAX}, on lines of their own or separated by commas. Subdomains are covered by the record of their domain: enroll them only if they have one of their own.`}
+                />
+                <Field
+                  name="tags"
+                  label="Tags"
+                  hint="Groups of domains, such as one for each client: up to ten words. Only new domains get them."
                 />
                 <div class="actions">
                   <Button kind="main" icon="plus">

@@ -80,15 +80,15 @@ const reportersOf = ({ reporters, little, policyAgeDays }: AdviceFacts): AdviceR
   const met = observed >= expected;
   const period =
     little === null ? "in the last 30 days" : "since the present policy was published, at most 90 days ago";
-  const so = met ? someReporters(observed) : `${observed} of ${expected} reporters so far`;
+  const so = met ? someReporters(observed) : `${observed} of ${expected} reporters so far, each`;
   const sole = mayBeOne
     ? ` With little mail of which none failed, 1 is enough after ${SOLE_REPORTER_AGE_MIN} days.`
     : "";
-  const message = `${so}, each with at least two days ${period}.${sole}`;
+  const message = `${so} with at least two days ${period}.${sole}`;
   return { code: "reporters", met, observed, expected, message };
 };
 
-const someReporters = (count: number) => (count === 1 ? "1 reporter" : `${count} reporters`);
+const someReporters = (count: number) => (count === 1 ? "1 reporter" : `${count} reporters, each`);
 
 /** Enough mail for a rate, or little mail of which none failed. */
 const messagesOf = ({ little }: AdviceFacts, { messages }: MailWeight): AdviceRequirement => {

@@ -448,10 +448,10 @@ describe("a domain with little mail", () => {
       advise(facts(MONITORING, { ...few(0), little, reporters: 0, policyAgeDays })).requirements.find(
         ({ code }) => code === "reporters",
       )?.message;
-    const period = "each with at least two days since the present policy was published, at most 90 days ago";
+    const period = "with at least two days since the present policy was published, at most 90 days ago";
     const sole = "With little mail of which none failed, 1 is enough after 60 days.";
-    expect(textAt(30)).toBe(`1 of 2 reporters so far, ${period}. ${sole}`);
-    expect(textAt(60)).toBe(`1 reporter, ${period}. ${sole}`);
+    expect(textAt(30)).toBe(`1 of 2 reporters so far, each ${period}. ${sole}`);
+    expect(textAt(60)).toBe(`1 reporter ${period}. ${sole}`);
   });
 
   test("needs a rate when some failed, and gets no date for that", () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { DkimAuthResult, SpfAuthResult } from "../../reports/report/report-row.ts";
 import {
   type CauseRecord,
+  causeAct,
   causeText,
   failingResults,
   isUnchecked,
@@ -124,6 +125,31 @@ describe("the cause of failures", () => {
     ],
   ])("%p reads %p", (cause, text) => {
     expect(causeText(cause, "2026-01-30")).toBe(text);
+  });
+
+  const key = { code: "dkim_failing", domain: "example.com", selector: "s1" } as const;
+  const sender = { code: "spf_failing", domain: "example.com", selector: null } as const;
+  test.each<[SpikeCause, string]>([
+    [{ ...key, result: "permerror: no key" }, "Publish the key that Brevo signs with at s1._domainkey.example.com."],
+    [
+      { ...key, result: "temperror" },
+      "Have the name servers of example.com respond about the key at s1._domainkey.example.com: receivers could not look it up.",
+    ],
+    [
+      { ...key, selector: null, result: "fail" },
+      "Compare the key below _domainkey.example.com with the one that Brevo signs with, and make sure that nothing changes the mail after it is signed.",
+    ],
+    [{ ...sender, result: "softfail" }, "Have the SPF record of example.com name the addresses of Brevo again."],
+    [
+      { ...sender, result: "permerror" },
+      "Correct the SPF record of example.com, or one that it includes: receivers cannot evaluate it.",
+    ],
+    [
+      { ...sender, result: "temperror" },
+      "Have the name servers respond about the SPF record of example.com and what it includes: receivers could not look it up.",
+    ],
+  ])("%p is mended by %p", (cause, text) => {
+    expect(causeAct(cause, "Brevo")).toBe(text);
   });
 });
 

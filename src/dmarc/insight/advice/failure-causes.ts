@@ -150,21 +150,37 @@ const failureText = (result: string | null) => {
 
 /** What to do about a cause, in a sentence. */
 export const causeAct = ({ code, domain, selector, result }: SpikeCause, sender: string): string => {
-  const host = selector === null ? `below _domainkey.${domain}` : `at ${selector}._domainkey.${domain}`;
+  const [kind = ""] = (result ?? "").split(":");
+  const key = selector === null ? `below _domainkey.${domain}` : `at ${selector}._domainkey.${domain}`;
   switch (code) {
     case "dkim_failing":
-      return result?.startsWith("permerror") === true
-        ? `Publish the key that ${sender} signs with ${host}.`
-        : `Compare the key ${host} with the one that ${sender} signs with, and make sure that nothing changes the mail after it is signed.`;
+      return (
+        KEY_ACTS[kind]?.(key, domain, sender) ??
+        `Compare the key ${key} with the one that ${sender} signs with, and make sure that nothing changes the mail after it is signed.`
+      );
     case "dkim_missing":
       return `Have ${sender} sign as ${domain}${selector === null ? "" : ` with selector ${selector}`} again.`;
     case "spf_failing":
-      return `Have the SPF record of ${domain} name the addresses of ${sender} again.`;
+      return SPF_ACTS[kind]?.(domain) ?? `Have the SPF record of ${domain} name the addresses of ${sender} again.`;
     case "spf_missing":
       return `Have ${sender} use an envelope address at ${domain} again.`;
     default:
       return code satisfies never;
   }
+};
+
+/** What to do about signatures that receivers could not check. */
+const KEY_ACTS: Readonly<Record<string, (key: string, domain: string, sender: string) => string>> = {
+  permerror: (key, _domain, sender) => `Publish the key that ${sender} signs with ${key}.`,
+  temperror: (key, domain) =>
+    `Have the name servers of ${domain} respond about the key ${key}: receivers could not look it up.`,
+};
+
+/** What to do about SPF that receivers could not evaluate. */
+const SPF_ACTS: Readonly<Record<string, (domain: string) => string>> = {
+  permerror: (domain) => `Correct the SPF record of ${domain}, or one that it includes: receivers cannot evaluate it.`,
+  temperror: (domain) =>
+    `Have the name servers respond about the SPF record of ${domain} and what it includes: receivers could not look it up.`,
 };
 
 /**

@@ -115,17 +115,18 @@ describe("enrolment", () => {
       label: "x",
       webhookUrl: url,
       recipients: ["a@example.com"],
+      tags: [],
     });
     expect(domain).toMatchObject({ label: "x", webhookUrl: url, recipients: ["a@example.com"] });
     expect(turnedOn).toEqual([url]);
     const silent = newHarness({ hasMail: false });
-    const order = { domain: "example.com", label: null, webhookUrl: null, recipients: ["a@example.com"] };
+    const order = { domain: "example.com", label: null, webhookUrl: null, recipients: ["a@example.com"], tags: [] };
     expect((await refusal(() => silent.domains.enrol(LIVE, order)))?.text).toContain("does not send mail");
   });
 
   test("and every change takes recipients at the domains that the operator allows only", async () => {
     const harness = newHarness({ recipientDomains: ["example.net"] });
-    const order = { domain: "example.com", label: null, webhookUrl: null, recipients: ["a@example.com"] };
+    const order = { domain: "example.com", label: null, webhookUrl: null, recipients: ["a@example.com"], tags: [] };
     expect((await refusal(() => harness.domains.enrol(LIVE, order)))?.text).toContain("at example.net only");
     const { domain } = await harness.domains.enrol(LIVE, { ...order, recipients: ["a@example.net"] });
     const change = () => harness.domains.change(LIVE, domain.id, { recipients: ["b@example.org"] });

@@ -114,8 +114,8 @@ export class Domains {
    * Enrols the domains in a text (see `Enrolments.enrolText`) and checks the DNS of the new ones. After 10 seconds the remaining
    * checks continue in the background.
    */
-  async enrolText(caller: DomainOwner, text: string): Promise<readonly EnrolledDomain[]> {
-    const enrolled = await this.#enrolments.enrolText(caller, text);
+  async enrolText(caller: DomainOwner, text: string, tags: readonly string[]): Promise<readonly EnrolledDomain[]> {
+    const enrolled = await this.#enrolments.enrolText(caller, text, tags);
     const added = enrolled.filter(({ created }) => created);
     const checks = mapConcurrently(added, CHECKED_AT_ONCE_MAX, ({ domain }) => this.#monitor.check(domain, "enrolled"));
     await drain(this.runtime.clock, ENROLMENT_MS_MAX, [checks]);

@@ -49,9 +49,9 @@ export class Enrolments {
 
   /**
    * Enrols the domains in a text, separated by line breaks, commas, semicolons or spaces: all of them, or with an AppError about the
-   * field `domains` none. Repeated ones count once. Web URLs are read as the domains in them.
+   * field `domains` none. Repeated ones count once. Web URLs are read as the domains in them. The new ones get the tags.
    */
-  async enrolText(caller: DomainOwner, text: string): Promise<readonly EnrolledDomain[]> {
+  async enrolText(caller: DomainOwner, text: string, tags: readonly string[]): Promise<readonly EnrolledDomain[]> {
     const names = namesIn(text);
     if (names.length === 0) throw domainIssue("domains", "Must be one or more domains, such as example.com");
     if (names.length > ENROLLED_AT_ONCE_MAX) {
@@ -60,7 +60,7 @@ export class Enrolments {
     const problems: string[] = [];
     const rows = names.flatMap((domain) => {
       try {
-        return [this.#newRow(caller, { domain, label: null, webhookUrl: null, recipients: [] })];
+        return [this.#newRow(caller, { domain, label: null, webhookUrl: null, recipients: [], tags })];
       } catch (error) {
         const [issue] = error instanceof AppError ? (error.details.issues ?? []) : [];
         if (issue === undefined) throw error;
@@ -169,6 +169,7 @@ export interface EnrolmentRequest {
   readonly label: string | null;
   readonly webhookUrl: string | null;
   readonly recipients: readonly string[];
+  readonly tags: readonly string[];
 }
 
 const RETENTION_DAYS = 400;
@@ -182,7 +183,7 @@ interface NewDomain extends EnrolmentRequest {
 /** The row of a domain enrolled now, with the default settings. `domain` is in lower-case A-labels. */
 const newDomain = (
   { accountId, mode }: DomainOwner,
-  { domain, label, webhookUrl, recipients, rawRetentionDays = RAW_RETENTION_DAYS }: NewDomain,
+  { domain, label, webhookUrl, recipients, tags, rawRetentionDays = RAW_RETENTION_DAYS }: NewDomain,
   nowMs: number,
 ): Omit<DomainRow, "number"> => {
   const identity = { id: newId(), mode, status: "pending", badSinceMs: null, createdAtMs: nowMs } as const;
@@ -200,7 +201,7 @@ const newDomain = (
     alertThresholds: {},
     sourceRules: [],
     bulkSenders: [],
-    tags: [],
+    tags,
     digest: "off",
     retentionDays: RETENTION_DAYS,
     rawRetentionDays: Math.min(rawRetentionDays ?? RETENTION_DAYS_MAX, RETENTION_DAYS_MAX),

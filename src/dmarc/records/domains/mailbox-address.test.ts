@@ -5,7 +5,7 @@ import { createDomainHarness, LIVE, TEST } from "../../../testing/monitored-doma
 const harness = createDomainHarness();
 const start = createApps();
 const MAILBOX = "dmarc@corp.example.net";
-const ENROLMENT = { domain: "example.com", label: null, webhookUrl: null, recipients: [] };
+const ENROLMENT = { domain: "example.com", label: null, webhookUrl: null, recipients: [], tags: [] };
 
 describe("with a mailbox and without a report host", () => {
   test("the mailbox is the reporting address of every domain of its account", async () => {
