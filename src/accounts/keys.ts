@@ -6,18 +6,10 @@ import type { DbClock } from "../foundation/db/runtime.ts";
 import { isName } from "./accounts.ts";
 import type { AuditLog } from "./audit-store.ts";
 import { rateOf } from "./billing/store.ts";
+import { FORM_PROBLEMS, FORM_SCOPES, type FormSettings, readForms, type RequestedForms } from "./form-keys.ts";
 import type { Authenticate } from "../foundation/http/guard.ts";
-import type { FormRules } from "../foundation/base/form-rules.ts";
-import { ORIGINS_MAX, readOrigin } from "../foundation/http/form-gate.ts";
 import { isScope, SCOPES } from "../foundation/http/scopes.ts";
 import type { AccountStore, ApiKey, KeySecret } from "./store.ts";
-
-/** Largest limit of a publishable key, for a visitor or a day. */
-const FORM_LIMIT_MAX = 1_000_000;
-/** A visitor corrects an address a few times; a form is sent some thousand times a day. */
-const FORM_LIMITS = { visitorPerHour: 20, perDay: 1_000 };
-/** A publishable key begins verifications and polls its own; nothing more. */
-const FORM_SCOPES: readonly string[] = ["verifications:write"];
 
 const PROBLEMS = {
   unknown_key: "There is no key with this id. `postwarden keys list` lists all keys.",
@@ -25,8 +17,8 @@ const PROBLEMS = {
   name_invalid:
     "The name of a key must have 1 to 100 characters, without control characters or surrounding white space.",
   scope_invalid: `A scope must be one of ${SCOPES.join(", ")}.`,
-  origin_invalid: `Name 1 to ${ORIGINS_MAX} origins such as https://www.example.com, without a path; http only for localhost.`,
-  limit_invalid: `A limit of a publishable key must be a whole number from 1 to ${FORM_LIMIT_MAX}.`,
+  ...FORM_PROBLEMS,
+  secret_key: "This is a secret key: it has no origins and limits of its own.",
   time_invalid: "The time must be in the future.",
 };
 export type KeyProblem = keyof typeof PROBLEMS;
@@ -49,7 +41,7 @@ export interface NewKey {
   readonly scopes?: readonly string[];
   readonly expiresAtMs?: number | null;
   /** Makes a publishable key, for sign-up forms on pages of these origins. */
-  readonly forms?: Partial<FormRules> & Pick<FormRules, "origins">;
+  readonly forms?: RequestedForms;
   /** The user of the dashboard who creates it. */
   readonly by?: string;
 }
@@ -58,17 +50,6 @@ export interface NewKey {
 export interface IssuedKey extends ApiKey {
   readonly key: string;
 }
-
-const isLimit = (limit: number): boolean => Number.isSafeInteger(limit) && limit >= 1 && limit <= FORM_LIMIT_MAX;
-
-const readForms = (requested: NonNullable<NewKey["forms"]>): Result<FormRules, KeyProblem> => {
-  const origins = [...new Set(requested.origins.map(readOrigin))];
-  if (origins.length === 0 || origins.length > ORIGINS_MAX) return err("origin_invalid");
-  const known = origins.filter((origin) => origin !== null);
-  if (known.length < origins.length) return err("origin_invalid");
-  const rules = { ...FORM_LIMITS, ...requested, origins: known };
-  return isLimit(rules.visitorPerHour) && isLimit(rules.perDay) ? ok(rules) : err("limit_invalid");
-};
 
 /** Creates, rotates and revokes API keys. */
 export class ApiKeys {
@@ -83,7 +64,6 @@ export class ApiKeys {
     const scopes = [...new Set(requested.forms === undefined ? (requested.scopes ?? SCOPES) : FORM_SCOPES)];
     const rules = requested.forms === undefined ? ok(null) : readForms(requested.forms);
     if (!rules.ok) return rules;
-    const forms = rules.value;
     const expiresAtMs = requested.expiresAtMs ?? null;
     const nowMs = this.runtime.clock.nowMs();
     if (!isName(name)) return err("name_invalid");
@@ -92,12 +72,19 @@ export class ApiKeys {
     return this.runtime.db.transact((tx) => {
       const account = this.store.findAccountByName(requested.account);
       if (account === undefined) return err("unknown_account");
-      const base = { id: newId(), accountId: account.id, name, mode: requested.mode, scopes, expiresAtMs, forms };
-      const apiKey = { ...base, revokedAtMs: null, lastUsedAtMs: null, createdAtMs: nowMs };
-      const { key, secret } = this.#newSecret(apiKey);
+      const base = { id: newId(), accountId: account.id, name, mode: requested.mode, scopes, expiresAtMs };
+      const { key, secret } = this.#newSecret(base.id, requested.mode, rules.value !== null);
+      const forms = rules.value && { ...rules.value, key };
+      const apiKey = { ...base, forms, revokedAtMs: null, lastUsedAtMs: null, createdAtMs: nowMs };
       this.store.insertKey(tx, apiKey, secret);
       const expires = { expires_at: expiresAtMs === null ? null : isoTime(expiresAtMs) };
-      const after = { name, mode: apiKey.mode, scopes, ...expires, ...(forms === null ? {} : { forms }) };
+      const after = {
+        name,
+        mode: apiKey.mode,
+        scopes,
+        ...expires,
+        ...(rules.value === null ? {} : { forms: rules.value }),
+      };
       const { by } = requested;
       this.audit.append(tx, { action: "keys.create", accountId: account.id, subject: apiKey.id, after, by });
       return ok({ ...apiKey, key });
@@ -113,12 +100,32 @@ export class ApiKeys {
     return this.runtime.db.transact((tx) => {
       const found = this.#findUsable(id);
       if (!found.ok) return found;
-      const { key, secret } = this.#newSecret(found.value);
+      const { mode, forms } = found.value;
+      const { key, secret } = this.#newSecret(id, mode, forms !== null);
       const oldUntilMs = this.runtime.clock.nowMs() + graceMs;
       this.store.replaceSecret(tx, secret, oldUntilMs);
+      const changed = forms && { ...forms, key };
+      if (changed !== null) this.store.changeForms(tx, id, changed);
       const after = { ending: secret.ending, old_secret_valid_until: isoTime(oldUntilMs) };
       this.audit.append(tx, { action: "keys.rotate", accountId: found.value.accountId, subject: id, after, by });
-      return ok({ ...found.value, key });
+      return ok({ ...found.value, forms: changed, key });
+    });
+  }
+
+  /** Changes what a publishable key may do; what is not named stays. `by`: the user of the dashboard who does it. */
+  changeForms(id: string, changes: Partial<FormSettings>, by?: string): Result<ApiKey, KeyProblem> {
+    return this.runtime.db.transact((tx) => {
+      const found = this.#findUsable(id);
+      if (!found.ok) return found;
+      if (found.value.forms === null) return err("secret_key");
+      const { key, ...before } = found.value.forms;
+      const after = readForms({ ...before, ...changes });
+      if (!after.ok) return after;
+      const forms = { ...after.value, key };
+      this.store.changeForms(tx, id, forms);
+      const { accountId } = found.value;
+      this.audit.append(tx, { action: "keys.change", accountId, subject: id, before, after: after.value, by });
+      return ok({ ...found.value, forms });
     });
   }
 
@@ -140,11 +147,12 @@ export class ApiKeys {
     return key.revokedAtMs === null ? ok(key) : err("revoked_key");
   }
 
-  #newSecret({ id: keyId, mode, forms }: ApiKey): { readonly key: string; readonly secret: KeySecret } {
-    const key = newApiKey(mode, forms !== null);
+  #newSecret(keyId: string, mode: KeyMode, isPublishable: boolean) {
+    const key = newApiKey(mode, isPublishable);
     const ending = key.slice(-ENDING_CHARACTERS);
     const createdAtMs = this.runtime.clock.nowMs();
-    return { key, secret: { hash: sha256(key), keyId, ending, validUntilMs: null, createdAtMs } };
+    const secret: KeySecret = { hash: sha256(key), keyId, ending, validUntilMs: null, createdAtMs };
+    return { key, secret };
   }
 }
 
@@ -208,6 +216,8 @@ const FIELDS: Partial<Readonly<Record<KeyProblem, string>>> = {
   name_invalid: "name",
   scope_invalid: "scopes",
   time_invalid: "expires",
+  origin_invalid: "origins",
+  limit_invalid: "per_day",
 };
 
 const refusedKey = (problem: KeyProblem): AppError => {
@@ -241,10 +251,10 @@ export class OwnKeys {
     return this.#withSecrets(key, nowMs);
   }
 
-  /** Creates a key. Throws `Invalid request body` for a name, scope or time that is not possible. */
+  /** Creates a key. Throws `Invalid request body` for a name, scope, time, origin or limit that is not possible. */
   create(
     accountId: string,
-    key: { name: string; mode: KeyMode; scopes: readonly string[]; expiresAtMs: number | null },
+    key: Pick<NewKey, "mode" | "scopes" | "expiresAtMs" | "forms"> & { readonly name: string },
     by: string,
   ): IssuedKey {
     const account = this.store.findAccount(accountId)?.name ?? "";
@@ -259,6 +269,13 @@ export class OwnKeys {
     const rotated = this.keys.rotate(id, graceMs, by);
     if (rotated.ok) return rotated.value;
     throw refusedKey(rotated.error);
+  }
+
+  changeForms(accountId: string, id: string, { by, ...changes }: FormSettings & { readonly by: string }): ApiKey {
+    this.#requireOwn(accountId, id);
+    const changed = this.keys.changeForms(id, changes, by);
+    if (changed.ok) return changed.value;
+    throw refusedKey(changed.error);
   }
 
   revoke(accountId: string, id: string, by: string): ApiKey {

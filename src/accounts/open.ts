@@ -84,15 +84,13 @@ export class UsageSlice {
     const store = new UsageStore(runtime.db);
     this.usage = new AccountUsage(store);
     this.rateLimited = new RateLimitedRequests(runtime, store);
-    const buckets = createTokenBuckets(clock);
     this.formGate = new FormGate({
       clock,
-      buckets,
       countSince: (keyId, sinceMs) => keys.verificationsSince(keyId, sinceMs),
       knowsOrigin: (origin) => keys.knowsOrigin(origin, clock.nowMs()),
     });
     this.guard = new Guard(authenticate, {
-      buckets,
+      buckets: createTokenBuckets(clock),
       formGate: this.formGate,
       budgets: createBudgets(clock),
       onRateLimited: (caller) => this.rateLimited.count(caller),

@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, isNull, or, sql } from "drizzle-orm";
+import type { FormRules } from "../foundation/base/form-rules.ts";
 import type { Db, Tx } from "../foundation/db/open.ts";
 import { accounts, apiKeys, keySecrets } from "../foundation/db/schema.ts";
 import { statements } from "../foundation/db/statements.ts";
@@ -99,6 +100,10 @@ export class AccountStore {
     const isOfKey = and(eq(keySecrets.keyId, secret.keyId), stillValid);
     this.db.orm.update(keySecrets).set({ validUntilMs: oldUntilMs }).where(isOfKey).run();
     this.db.orm.insert(keySecrets).values(secret).run();
+  }
+
+  changeForms(_tx: Tx, id: string, forms: FormRules) {
+    this.db.orm.update(apiKeys).set({ forms }).where(eq(apiKeys.id, id)).run();
   }
 
   revokeKey(_tx: Tx, id: string, atMs: number) {

@@ -230,6 +230,7 @@ describe("keys", () => {
       mode: "test",
       ending: String(json.key).slice(-4),
       scopes: expect.arrayContaining(["verifications:read", "webhooks:write"]),
+      publishable: null,
       created_at: TIME,
       last_used_at: null,
       expires_at: null,

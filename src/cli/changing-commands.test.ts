@@ -24,6 +24,7 @@ const TARGETS = join(dataDir, "..", "targets.csv");
 type Ids = Omit<FullAccount, "app" | "request"> & {
   readonly accountId: string;
   readonly keyId: string;
+  readonly formKeyId: string;
   readonly hook: string;
   readonly share: string;
 };
@@ -74,6 +75,10 @@ const COMMANDS: Readonly<Record<string, CommandCase>> = {
   "users reset": { args: given("ada@example.com"), changes: "setup_links", subject: idOfUser },
   "users remove": { args: given("ada@example.com"), changes: "users", subject: idOfUser },
   "keys create": { args: ofAccount("--name", "second"), changes: "api_keys", subject: idOfSecondKey },
+  "keys change": {
+    args: ({ formKeyId }) => [formKeyId, "--per-day", "5"],
+    ...{ changes: "api_keys", subject: ({ formKeyId }: Ids) => formKeyId },
+  },
   "keys rotate": { args: ({ keyId }) => [keyId], changes: "key_secrets", subject: ({ keyId }) => keyId },
   "keys revoke": { args: ({ keyId }) => [keyId], changes: "api_keys", subject: ({ keyId }) => keyId },
   "credits grant": { args: given("main", "5"), changes: "ledger", subject: "main" },
@@ -251,10 +256,11 @@ const prepare = async (): Promise<void> => {
   const share = (await request("POST", `/v1/dmarc/domains/${account.domain}/report-links`, link)).id;
   for (const n of [1, 2, 3]) app.db.sqlite.run("INSERT INTO suppressions VALUES (?, NULL, 1)", [`kept${n}@b.example`]);
   const accountId = app.accountId();
+  const { id: formKeyId } = app.newKey({ forms: { origins: ["https://shop.example"] } });
   const key = app.db.sqlite.query<{ id: string }, []>("SELECT id FROM api_keys WHERE name = 'first'").get();
   copyAccount(app.db.sqlite, accountId, { toNewAccount: true });
   copyAccount(app.db.sqlite, accountId, { fromMode: "test" });
-  ids = { ...account, share, accountId, keyId: key?.id ?? "", hook: `http://127.0.0.1:${receiver.port}/` };
+  ids = { ...account, share, accountId, formKeyId, keyId: key?.id ?? "", hook: `http://127.0.0.1:${receiver.port}/` };
   app.close();
 };
 

@@ -1,7 +1,9 @@
+import { FORM_DEFAULTS, type FormSettings } from "../accounts/form-keys.ts";
 import { describeKeyProblem, type IssuedKey, type KeyProblem } from "../accounts/keys.ts";
 import type { ApiKey } from "../accounts/store.ts";
 import { isoTime, systemClock } from "../foundation/base/clock.ts";
 import type { Result } from "../foundation/base/errors.ts";
+import { FORM_CHECKS, type FormCheck } from "../foundation/base/form-rules.ts";
 import { SCOPES } from "../foundation/http/scopes.ts";
 import { argument, choice, command, group, option, parsed, required, type Terminal, time } from "./command.ts";
 import { accountNamed, type DatabaseContext, inDatabase, unknownAccount } from "./data-directory.ts";
@@ -24,9 +26,11 @@ const viewOf = ({ store }: Pick<DatabaseContext, "store">, key: ApiKey) => {
     ending: current?.ending ?? null,
     scopes: key.scopes,
     publishable: key.forms && {
+      key: key.forms.key,
       origins: key.forms.origins,
       visitor_per_hour: key.forms.visitorPerHour,
       per_day: key.forms.perDay,
+      check: key.forms.check,
     },
     created_at: isoTime(key.createdAtMs),
     last_used_at: timeOrNull(key.lastUsedAtMs),
@@ -76,9 +80,42 @@ const done = <T>(result: Result<T, KeyProblem>): T => {
 
 const showIssued = (context: DatabaseContext & Terminal, issued: IssuedKey): void => {
   const { id, ...rest } = viewOf(context, issued);
-  const text = `${issued.key}\n\nKey ${id}. The secret is shown only once: store it now.`;
+  const hint = issued.forms === null ? "The secret is shown only once: store it now." : "Anyone may see it.";
+  const text = `${issued.key}\n\nKey ${id}. ${hint}`;
   context.print({ id, key: issued.key, ...rest }, () => text);
 };
+
+const listOf = (text: string): string[] => text.split(",").map((part) => part.trim());
+
+const FORM_OPTIONS = {
+  origins: option("<list>", "publishable key (pw_pub_…): for sign-up forms on pages of these origins"),
+  visitorPerHour: parsed(
+    "<number>",
+    `publishable key: addresses of one visitor in an hour (default: ${FORM_DEFAULTS.visitorPerHour})`,
+    Number,
+  ),
+  perDay: parsed("<number>", `publishable key: addresses in a day (default: ${FORM_DEFAULTS.perDay})`, Number),
+  check: choice(
+    "<how>",
+    FORM_CHECKS,
+    `publishable key: mailbox, or domain to ask no mail server (default: ${FORM_DEFAULTS.check})`,
+  ),
+};
+
+interface FormOptions {
+  readonly origins: string | undefined;
+  readonly visitorPerHour: number | undefined;
+  readonly perDay: number | undefined;
+  readonly check: FormCheck | undefined;
+}
+
+/** The settings that were given. */
+const formsOf = ({ origins, visitorPerHour, perDay, check }: FormOptions): Partial<FormSettings> => ({
+  ...(origins === undefined ? {} : { origins: listOf(origins) }),
+  ...(visitorPerHour === undefined ? {} : { visitorPerHour }),
+  ...(perDay === undefined ? {} : { perDay }),
+  ...(check === undefined ? {} : { check }),
+});
 
 const ID = argument("<id>", "id of the key");
 const EXAMPLE_ID = "019aa0d6-5b7e-7c31-9f4c-0d9a3c3f1a52";
@@ -112,38 +149,38 @@ const KEYS = group(
         ),
         name: option("<name>", "name to recognize the key by"),
         scopes: option("<list>", `comma-separated list of ${SCOPES.join(", ")} (default: all)`),
-        origins: option("<list>", "make a publishable key (pw_pub_…) for sign-up forms on pages of these origins"),
-        visitorPerHour: parsed(
-          "<number>",
-          "addresses that one visitor may have verified in an hour (default: 20)",
-          Number,
-        ),
-        perDay: parsed("<number>", "addresses that the publishable key verifies in a day (default: 1000)", Number),
+        ...FORM_OPTIONS,
         expires: time("when the key stops working (default: never)", "2027-01-31 or 2027-01-31T12:00:00Z"),
       },
-      run(context, { account, mode, name, scopes, expires: expiresAtMs, origins, visitorPerHour, perDay }) {
-        if (origins === undefined && (visitorPerHour ?? perDay) !== undefined)
-          throw new UsageError("--visitor-per-hour and --per-day belong to a publishable key: name its --origins.");
+      run(context, { account, mode, name, scopes, expires: expiresAtMs, ...given }) {
+        const { origins, ...limits } = formsOf(given);
+        if (origins === undefined && Object.keys(limits).length > 0)
+          throw new UsageError("Limits and --check belong to a publishable key: name its --origins.");
         if (origins !== undefined && scopes !== undefined)
           throw new UsageError("A publishable key has no --scopes: it verifies addresses and nothing else.");
         const issued = context.keys.create({
           account,
           mode,
           ...(name === undefined ? {} : { name }),
-          ...(scopes === undefined ? {} : { scopes: scopes.split(",").map((scope) => scope.trim()) }),
-          ...(origins === undefined
-            ? {}
-            : {
-                forms: {
-                  origins: origins.split(",").map((origin) => origin.trim()),
-                  ...(visitorPerHour === undefined ? {} : { visitorPerHour }),
-                  ...(perDay === undefined ? {} : { perDay }),
-                },
-              }),
+          ...(scopes === undefined ? {} : { scopes: listOf(scopes) }),
+          ...(origins === undefined ? {} : { forms: { origins, ...limits } }),
           ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
         });
         if (!issued.ok) throw issued.error === "unknown_account" ? unknownAccount(account) : keyError(issued.error);
         showIssued(context, issued.value);
+      },
+    }),
+    change: command({
+      description: "Change the origins and limits of a publishable key.",
+      example: `keys change ${EXAMPLE_ID} --origins https://www.example.com,https://shop.example.com --per-day 5000`,
+      on: inDatabase,
+      args: { id: ID },
+      options: FORM_OPTIONS,
+      run(context, { id, ...given }) {
+        const changes = formsOf(given);
+        if (Object.keys(changes).length === 0) throw new UsageError("Name what to change, such as --per-day 5000.");
+        const changed = done(context.keys.changeForms(id, changes));
+        context.print(viewOf(context, changed), () => `Key ${id} is changed.`);
       },
     }),
     rotate: command({

@@ -41,6 +41,8 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["keys", "list", "--account", E],
   ["keys", "create", "--account", "anna", "--mode", "test", "--name", E, "--scopes", E, "--expires", E],
   ["keys", "create", "--account", "anna", "--mode", "test", "--expires", E],
+  ["keys", "create", "--account", "anna", "--mode", "test", "--origins", E, "--per-day", E, "--check", E],
+  ["keys", "change", E, "--origins", E, "--visitor-per-hour", E],
   ["keys", "rotate", E, "--grace-hours", E],
   ["keys", "revoke", E],
   ["users", "list", "--account", E],

@@ -44,7 +44,7 @@ const routesOf = (service: Service, options: ServiceOptions, manual: LoadOnce<Ma
   const { webhooks, outbound } = notifications;
   const { rules } = outbound;
   return [
-    createVerifyRoutes({ guard, formGate: usage.formGate, ...verification, clock }),
+    createVerifyRoutes({ guard, ...verification, clock }),
     createBounceRoutes({ guard, bounces: service.bounces, clock }),
     createBulkRoutes({ guard, bulk: bulk.jobs, lists: bulk.run.lists, comparisons: bulk.comparisons }),
     createAccountRoutes(guard, { store, ledger }),

@@ -1,7 +1,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import type { Clock } from "../foundation/base/clock.ts";
 import type { Log } from "../foundation/base/log.ts";
-import type { ServedRoute } from "../foundation/http/route.ts";
+import { PREFLIGHT, type ServedRoute } from "../foundation/http/route.ts";
 import { createBoundary, createMethodsOf, type ErrorPage } from "../foundation/http/boundary.ts";
 import { pathOf } from "../foundation/http/request-target.ts";
 
@@ -25,7 +25,8 @@ export const areaOf = (path: string): string => /^\/(?:(?:v1|test)(?:\/|$))?([^/
 
 /** The application: each area has a router of its own, which its first request compiles. */
 export const createApplication = ({ routes, ...deps }: ApplicationOptions): HttpApplication => {
-  const boundary = createBoundary({ ...deps, methodsOf: createMethodsOf(() => routes) });
+  const listed = routes.filter(({ method }) => method !== PREFLIGHT);
+  const boundary = createBoundary({ ...deps, methodsOf: createMethodsOf(() => listed) });
   const areas = Map.groupBy(routes, ({ path }) => areaOf(path));
   const routers = new Map<string | null, AnyElysia>();
   const routerOf = (path: string): AnyElysia => {
@@ -36,7 +37,7 @@ export const createApplication = ({ routes, ...deps }: ApplicationOptions): Http
     routers.set(name, router);
     return router;
   };
-  return { routes, fetch: (request) => routerOf(pathOf(request)).fetch(request) };
+  return { routes: listed, fetch: (request) => routerOf(pathOf(request)).fetch(request) };
 };
 
 const createRouter = (routes: readonly ServedRoute[], boundary: AnyElysia): AnyElysia =>

@@ -7,20 +7,20 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 25_450,
+  accounts: 25_847,
   blocklist: 61_849,
   bulk: 53_488,
-  cli: 56_461,
+  cli: 56_721,
   dashboard: 166_495,
   dmarc: 224_468,
   doctor: 13_682,
-  foundation: 98_267,
+  foundation: 98_683,
   "main.ts": 133,
   notifications: 35_099,
-  service: 47_480,
-  verify: 72_422,
+  service: 47_496,
+  verify: 72_913,
 };
-const FILES_MAX = 753;
+const FILES_MAX = 755;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -21,6 +21,8 @@ export interface AttemptOrder {
   readonly accountId: string;
   /** The hard bounce that counts, where it was looked for already. */
   readonly bounce?: Evidence["bounce"];
+  /** The attempt ends at the domain. */
+  readonly onlyDomain?: boolean;
 }
 
 /** What an attempt leaves to be stored, and what a list needs to know of it. */

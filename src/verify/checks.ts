@@ -81,11 +81,6 @@ export class Checks {
     return this.#settle(this.#find(caller, id), waitMs, signal);
   }
 
-  /** The address that was probably meant; null when there is none. */
-  suggestionFor({ mode, email }: VerificationRow): string | null {
-    return this.deps.engines[mode].begin(email).address.suggestion;
-  }
-
   /** The evidence of a verification, as far as it has been collected. 404 when it has expired. */
   async evidence(caller: Caller, id: string): Promise<Evidence> {
     const row = this.#find(caller, id);

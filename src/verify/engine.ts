@@ -54,6 +54,8 @@ export interface VerifyOptions<P extends OutagePolicy = OutagePolicy> {
   readonly toxic?: Evidence["toxic"];
   /** The hard bounce of the address that counts for the account, if there is one. */
   readonly bounce?: Evidence["bounce"];
+  /** The attempt ends at the domain: neither mail hosts nor blocklists are queried. */
+  readonly onlyDomain?: boolean;
 }
 
 /** What an attempt came to: a result, or a retry, which is part of the evidence already. */
@@ -99,7 +101,7 @@ export class VerificationEngine {
   verify(before: Evidence, options?: VerifyOptions<"conclude" | "retry">): Promise<AttemptedVerification>;
   verify(before: Evidence, options: VerifyOptions): Promise<AttemptedVerification | RepeatedVerification>;
   async verify(before: Evidence, options: VerifyOptions = {}): Promise<AttemptedVerification | RepeatedVerification> {
-    const { onBehalfOf = OPERATOR, duringOutage = "conclude" } = options;
+    const { onBehalfOf = OPERATOR, duringOutage = "conclude", onlyDomain = false } = options;
     const { matchSuppression, lookUpDomain, probeMailbox, checkBlocklists } = this.platform;
 
     // Syntax: a text that is not an address is concluded at once.
@@ -118,8 +120,8 @@ export class VerificationEngine {
     const previousSession = attempts.at(-1)?.sessions.at(-1) ?? null;
     const probe = { address, domain, randomRecipient, number: attempts.length + 1, previousSession, onBehalfOf };
     const [mailbox, dnsbl] = await Promise.all([
-      domain.outcome === "mail_hosts" ? probeMailbox(probe) : null,
-      before.dnsbl ?? checkBlocklists?.(domain, address) ?? null,
+      domain.outcome === "mail_hosts" && !onlyDomain ? probeMailbox(probe) : null,
+      before.dnsbl ?? (onlyDomain ? null : (checkBlocklists?.(domain, address) ?? null)),
     ]);
     const found = { ...before, toxic, bounce: options.bounce ?? null, domain, dnsbl };
     const evidence =

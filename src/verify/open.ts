@@ -17,6 +17,7 @@ import { History } from "./history.ts";
 import { HistoryStore } from "./history-store.ts";
 import { HostProber } from "./host-probe.ts";
 import { Runner } from "./runner.ts";
+import { Screening } from "./forms/screening.ts";
 import { probeTimeMsOf, type SmtpDeps, type SmtpSettings, SmtpSlice, type SmtpView } from "./smtp/open.ts";
 import { VerificationStore } from "./store.ts";
 import { VerificationWriter } from "./verification-writer.ts";
@@ -125,6 +126,7 @@ export class EngineSlice implements ServiceEngine {
 export class VerifySlice {
   readonly runner: Runner;
   readonly checks: Checks;
+  readonly screening: Screening;
   readonly history: History;
   readonly idempotency: IdempotencyStore;
 
@@ -138,6 +140,7 @@ export class VerifySlice {
     const writer = new VerificationWriter(runtime, { store, credits: deps.credits, idempotency });
     this.runner = new Runner(runtime, { store, writer, ...deps });
     this.checks = new Checks(runtime, { store, writer, idempotency, runner: this.runner, ...deps });
+    this.screening = new Screening(runtime.clock, deps);
     this.history = new History(new HistoryStore(runtime.db), new UsageStore(runtime.db));
   }
 }

@@ -98,7 +98,7 @@ export const CREATE_VERIFICATION = declareRoute({
   unrecorded: "the verification itself names its key",
   summary: "Verify an address",
   description:
-    "Returns 200 if the verification finishes within `timeout`, otherwise 202: poll the URL in `Location`. If a verification of the same address is pending, the request joins it and is not charged again. A text that is not an address is a 200 with the sub_status `invalid_syntax`.",
+    "Returns 200 if the verification finishes within `timeout`, otherwise 202: poll the URL in `Location`. If a verification of the same address is pending, the request joins it and is not charged again. A text that is not an address is a 200 with the sub_status `invalid_syntax`. A publishable key (`pw_pub_…`) may be used from pages of its origins only (CORS); its `result` has `verdict`, `sub_status` and `did_you_mean` and nothing else. Where the key asks no mail server, `id` is null, and so are `verdict` and `sub_status` when nothing speaks against the address.",
   scope: "verifications:write",
   rateLimited: true,
   forForms: true,
@@ -161,7 +161,8 @@ export const GET_VERIFICATION = declareRoute({
   operationId: "getVerification",
   tag: TAG,
   summary: "Poll a verification",
-  description: "Returns 200 whether the verification is finished or pending. Polling is free.",
+  description:
+    "Returns 200 whether the verification is finished or pending. Polling is free. A publishable key polls what it requested itself, from pages of its origins.",
   scope: "verifications:read",
   forForms: true,
   params,

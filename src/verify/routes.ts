@@ -1,8 +1,7 @@
 import { type Clock, isoTime } from "../foundation/base/clock.ts";
-import type { FormGate } from "../foundation/http/form-gate.ts";
 import type { Caller, Guard } from "../foundation/http/guard.ts";
 import { rowsById, sendPage } from "../foundation/http/list-page.ts";
-import { handle, type ServedRoute, serveRoutes } from "../foundation/http/route.ts";
+import { handle, serveRoutes } from "../foundation/http/route.ts";
 import type { Checks } from "./checks.ts";
 import type { History } from "./history.ts";
 import {
@@ -13,32 +12,21 @@ import {
   LIST_VERIFICATIONS,
 } from "./operations.ts";
 import { resultSchema } from "./result.ts";
+import { formViewOf, type Screening } from "./forms/screening.ts";
 import type { Runner } from "./runner.ts";
 import type { VerificationRow } from "./store.ts";
 
 export interface VerifyRouteDeps {
   readonly guard: Guard;
-  readonly formGate: FormGate;
+  readonly screening: Screening;
   readonly checks: Checks;
   readonly history: Pick<History, "source">;
   readonly runner: Runner;
   readonly clock: Clock;
 }
 
-/** What a browser asks before a page of another origin verifies an address. */
-const preflightsOf = ({ guard, formGate }: Pick<VerifyRouteDeps, "guard" | "formGate">): readonly ServedRoute[] =>
-  [CREATE_VERIFICATION.path, GET_VERIFICATION.path].map((path) => ({
-    method: "OPTIONS",
-    path,
-    serve({ request, set }) {
-      guard.admitAnyone(request);
-      formGate.preflight(request, set.headers);
-      set.status = 204;
-    },
-  }));
-
 /** Serves the verification routes. */
-export const createVerifyRoutes = ({ guard, formGate, checks, history, runner, clock }: VerifyRouteDeps) => {
+export const createVerifyRoutes = ({ guard, screening, checks, history, runner, clock }: VerifyRouteDeps) => {
   const view = (row: VerificationRow) => {
     if (row.result !== null)
       return { id: row.id, status: row.status, result: resultSchema.parse(JSON.parse(row.result)) };
@@ -48,14 +36,8 @@ export const createVerifyRoutes = ({ guard, formGate, checks, history, runner, c
   };
 
   /** A page of anyone gets no more than what its form needs. */
-  const viewFor = (caller: Caller, row: VerificationRow) => {
-    const whole = view(row);
-    if (!caller.forms) return whole;
-    const meant = { did_you_mean: checks.suggestionFor(row) };
-    if (whole.result === undefined) return { ...whole, ...meant };
-    const { verdict, sub_status: reason } = whole.result;
-    return { id: row.id, status: row.status, result: { verdict, sub_status: reason, ...meant } };
-  };
+  const viewFor = ({ forms, mode }: Caller, row: VerificationRow) =>
+    forms ? formViewOf(view(row), screening.suggestionFor(mode, row.email)) : view(row);
 
   const listedView = (row: VerificationRow) => ({
     ...view(row),
@@ -64,8 +46,12 @@ export const createVerifyRoutes = ({ guard, formGate, checks, history, runner, c
     created_at: isoTime(row.createdAtMs),
   });
 
-  const routes = serveRoutes(guard, [
+  return serveRoutes(guard, [
     handle(CREATE_VERIFICATION, async ({ query, headers, body, caller, request, set }) => {
+      if (caller.forms?.check === "domain") {
+        const limits = { timeoutMs: query.timeout * 1000, signal: request.signal };
+        return { id: null, status: "completed", result: await screening.screen(caller, body.email, limits) };
+      }
       const requested = { email: body.email, source: body.source ?? null, idempotencyKey: headers["idempotency-key"] };
       const row = await checks.request(caller, requested, query.timeout * 1000, request.signal);
       if (row.status === "pending") {
@@ -93,5 +79,4 @@ export const createVerifyRoutes = ({ guard, formGate, checks, history, runner, c
       set.status = 204;
     }),
   ]);
-  return [...routes, ...preflightsOf({ guard, formGate })];
 };

@@ -34,3 +34,15 @@ test("the oldest entry of a full map gives way; an entry that is set again is th
   map.set("a", 5);
   expect([...map.keys()]).toEqual(["c", "a"]);
 });
+
+test("entries give way in their order also after deletions, second settings and a cleared map", () => {
+  const map = new BoundedMap<string, number>(3);
+  for (const key of "abcabcddefaab") map.set(key, 1);
+  expect([...map.keys()].join("")).toBe("fab");
+  map.delete("f");
+  for (const key of "cd") map.set(key, 1);
+  expect([...map.keys()].join("")).toBe("bcd");
+  map.clear();
+  for (const key of "xyzwv") map.set(key, 1);
+  expect([...map.keys()].join("")).toBe("zwv");
+});

@@ -1,5 +1,8 @@
 /** A map of limited size: an entry that is set becomes the newest, and in a full map the oldest gives way. */
 export class BoundedMap<K, V> extends Map<K, V> {
+  /** Stands at the oldest entry: one that begins anew would pass by every entry that was deleted. */
+  readonly #oldest = this.keys();
+
   constructor(private readonly sizeMax: number) {
     super();
   }
@@ -7,10 +10,9 @@ export class BoundedMap<K, V> extends Map<K, V> {
   override set(key: K, value: V): this {
     this.delete(key);
     super.set(key, value);
-    // The first key is looked for only in a full map: that is slow behind keys that were deleted.
     if (this.size <= this.sizeMax) return this;
-    const [oldest] = this.keys();
-    if (oldest !== undefined) this.delete(oldest);
+    const oldest = this.#oldest.next();
+    if (oldest.done !== true) this.delete(oldest.value);
     return this;
   }
 }

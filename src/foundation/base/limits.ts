@@ -1,3 +1,4 @@
+import { BoundedMap } from "./bounded-map.ts";
 import type { Clock } from "./clock.ts";
 
 /** What a token bucket has left, in the terms of the `RateLimit-*` headers. */
@@ -29,9 +30,12 @@ const BUCKETS_BEFORE_SWEEP = 10_000;
 /** Rounds away the dust of floating-point refills, so that "just refilled" is not "one short". */
 const settled = (tokens: number) => Math.round(tokens * 1e6) / 1e6;
 
-/** Token buckets by name, in memory. An unknown name has a full bucket; `take` removes one token or refuses. */
-export const createTokenBuckets = (clock: Clock) => {
-  const buckets = new Map<string, Bucket>();
+/**
+ * Token buckets by name, in memory. An unknown name has a full bucket; `take` removes one token or refuses. Where strangers choose the
+ * names, `bucketsMax` limits the memory: the oldest bucket gives way.
+ */
+export const createTokenBuckets = (clock: Clock, bucketsMax = Infinity) => {
+  const buckets = new BoundedMap<string, Bucket>(bucketsMax);
   let sweepAt = BUCKETS_BEFORE_SWEEP;
 
   const refill = (bucket: Bucket, rate: Rate, nowMs: number) => {

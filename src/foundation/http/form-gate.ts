@@ -1,10 +1,10 @@
 import { DAY_MS } from "../base/days.ts";
 import type { FormRules } from "../base/form-rules.ts";
-import { clientKey } from "../base/cidr.ts";
+import { clientKey, networkKey } from "../base/cidr.ts";
 import { BoundedMap } from "../base/bounded-map.ts";
 import type { Clock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
-import type { Allowance, TokenBuckets } from "../base/limits.ts";
+import { createTokenBuckets, type Rate, type TokenBuckets } from "../base/limits.ts";
 import type { ClientAddresses } from "./client-addresses.ts";
 
 export const ORIGINS_MAX = 20;
@@ -20,15 +20,18 @@ export const readOrigin = (text: string): string | null => {
 };
 
 const VISITOR_BURST_MAX = 10;
-const POLL_RATE = { perSecond: 2, burst: 20 };
+/** Polls of a visitor, and preflights, which browsers repeat after `PREFLIGHT_S`. */
+const READ_RATE = { perSecond: 2, burst: 20 };
+/** All visitors of a network, a /24 or the /48 of IPv6 addresses, have together what this many visitors have. */
+const NETWORK_VISITORS = 10;
+const BUCKETS_MAX = 20_000;
 const KEYS_COUNTED_MAX = 10_000;
 const PREFLIGHT_S = 600;
 const HOUR_S = 3_600;
 
 const foreignOrigin = () =>
-  new AppError("insufficient_scope", {
-    message: "This publishable key may not be used from this origin. Add the origin to those of the key.",
-    body: { required: "an allowed Origin" },
+  new AppError("origin_not_allowed", {
+    message: "This origin is not one of the publishable key. Add the origin of the page to the key.",
   });
 
 export const onlyForForms = () =>
@@ -41,7 +44,6 @@ type Headers = Record<string, string | number>;
 
 interface FormGateDeps {
   readonly clock: Clock;
-  readonly buckets: TokenBuckets;
   /** How many verifications a key began since a time. */
   readonly countSince: (keyId: string, sinceMs: number) => number;
   /** Whether a valid key lists the origin. */
@@ -52,12 +54,22 @@ interface FormGateDeps {
 export class FormGate {
   #clients: Pick<ClientAddresses, "of"> | null = null;
   readonly #days = new BoundedMap<string, { readonly day: number; count: number }>(KEYS_COUNTED_MAX);
+  readonly #visitors: TokenBuckets;
+  readonly #networks: TokenBuckets;
 
-  constructor(private readonly deps: FormGateDeps) {}
+  constructor(private readonly deps: FormGateDeps) {
+    this.#visitors = createTokenBuckets(deps.clock, BUCKETS_MAX);
+    this.#networks = createTokenBuckets(deps.clock, BUCKETS_MAX);
+  }
 
   /** Sets what names the visitors; without it all visitors are one. */
   attach(clients: Pick<ClientAddresses, "of">): void {
     this.#clients = clients;
+  }
+
+  /** Takes one of the preflights of a visitor: 0, or the seconds until the next one. */
+  takePreflight(request: Request): number {
+    return this.#take("preflight", READ_RATE, request);
   }
 
   /** Response of a preflight: 204 for an origin that a key lists, else 403. No credentials are ever allowed. */
@@ -80,12 +92,25 @@ export class FormGate {
     headers["access-control-expose-headers"] = "location, retry-after";
   }
 
-  /** Takes one of the visitor's requests of this hour, or one of its polls. */
-  takeVisitor(keyId: string, { visitorPerHour }: FormRules, request: Request): Allowance {
-    const visitor = clientKey(this.#clients?.of(request) ?? "");
-    if (request.method !== "POST") return this.deps.buckets.take(`poll:${keyId}:${visitor}`, POLL_RATE);
+  /** Takes one of the visitor's requests of this hour, or one of its polls: 0, or the seconds until the next one. */
+  takeVisitor(keyId: string, { visitorPerHour }: FormRules, request: Request): number {
+    if (request.method !== "POST") return this.#take(`poll ${keyId}`, READ_RATE, request);
     const rate = { perSecond: visitorPerHour / HOUR_S, burst: Math.min(VISITOR_BURST_MAX, visitorPerHour) };
-    return this.deps.buckets.take(`form:${keyId}:${visitor}`, rate);
+    return this.#take(`form ${keyId}`, rate, request);
+  }
+
+  /** How many visitors and networks are counted. */
+  counted(): { readonly visitors: number; readonly networks: number } {
+    return { visitors: this.#visitors.size(), networks: this.#networks.size() };
+  }
+
+  /** Takes from the visitor, then from its network: one that has many addresses leaves the others their share. */
+  #take(purpose: string, { perSecond, burst }: Rate, request: Request): number {
+    const client = this.#clients?.of(request) ?? "";
+    const visitor = this.#visitors.take(`${purpose} ${clientKey(client)}`, { perSecond, burst });
+    if (!visitor.allowed) return visitor.retryAfterS;
+    const shared = { perSecond: perSecond * NETWORK_VISITORS, burst: burst * NETWORK_VISITORS };
+    return this.#networks.take(`${purpose} ${networkKey(client)}`, shared).retryAfterS;
   }
 
   /** Takes one of the key's verifications of the day: 0, or the seconds until the next day when none is left. */

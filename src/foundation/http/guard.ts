@@ -51,9 +51,9 @@ export const insufficientScope = (required: Scope) =>
     body: { required },
   });
 
-const rateLimited = (retryAfterS: number) =>
+const rateLimited = (retryAfterS: number, what = "Too many requests.") =>
   new AppError("rate_limited", {
-    message: `Too many requests. Try again in ${retryAfterS} s.`,
+    message: `${what} Try again in ${retryAfterS} s.`,
     body: { retry_after: retryAfterS },
     headers: { "retry-after": String(retryAfterS) },
   });
@@ -144,7 +144,10 @@ export class Guard {
         this.#onRateLimited(caller);
         throw rateLimited(allowance.retryAfterS);
       }
-      if (forms !== null) this.#requireTime(caller, this.#formGate?.takeOfDay(caller.keyId, forms) ?? 0);
+      if (forms !== null) {
+        const what = `The publishable key has verified its ${forms.perDay} addresses of this day (UTC).`;
+        this.#requireTime(caller, this.#formGate?.takeOfDay(caller.keyId, forms) ?? 0, what);
+      }
     }
     trackRequest(request, caller.accountId, this.#budgets);
     return caller;
@@ -166,13 +169,23 @@ export class Guard {
   ) {
     if (this.#formGate === null || route.forForms !== true) throw onlyForForms();
     this.#formGate.admitOrigin(forms, request, set.headers);
-    this.#requireTime(caller, this.#formGate.takeVisitor(caller.keyId, forms, request).retryAfterS);
+    const what = "Too many requests from this visitor or its network.";
+    this.#requireTime(caller, this.#formGate.takeVisitor(caller.keyId, forms, request), what);
   }
 
-  #requireTime(caller: Caller, retryAfterS: number) {
+  #requireTime(caller: Caller, retryAfterS: number, what: string) {
     if (retryAfterS === 0) return;
     this.#onRateLimited(caller);
-    throw rateLimited(retryAfterS);
+    throw rateLimited(retryAfterS, what);
+  }
+
+  /** Responds to the question of a browser whether a page of another origin may verify: 429 above the limit of its visitor. */
+  admitPreflight(request: Request, headers: Record<string, string | number>): void {
+    this.admitAnyone(request);
+    const retryAfterS = this.#formGate?.takePreflight(request) ?? 0;
+    if (retryAfterS > 0) throw rateLimited(retryAfterS);
+    if (this.#formGate === null) throw onlyForForms();
+    this.#formGate.preflight(request, headers);
   }
 
   /** The change of a request and its entry in the audit log are one transaction. */

@@ -103,6 +103,7 @@ const errorsOf = ({
   body,
   uploads,
   rateLimited,
+  forForms,
   errors = [],
 }: AnyRoute): ErrorCode[] => {
   const named = [...Object.keys(query?.shape ?? {}), ...Object.keys(headers?.shape ?? {})];
@@ -110,7 +111,8 @@ const errorsOf = ({
     ...EVERYWHERE,
     ...(scope === "open" ? [] : (["unauthorized", "unavailable"] as const)),
     ...(scope === "open" || scope === null ? [] : (["insufficient_scope"] as const)),
-    ...(rateLimited === true ? (["rate_limited"] as const) : []),
+    ...(forForms === true ? (["origin_not_allowed"] as const) : []),
+    ...(rateLimited === true || forForms === true ? (["rate_limited"] as const) : []),
     ...named.flatMap((name) => OWN_CODE[name] ?? []),
     ...(params === undefined ? [] : (["not_found"] as const)),
     ...(body === undefined && uploads === undefined ? [] : BODY_ERRORS),
@@ -324,6 +326,7 @@ const BEFORE_THE_RATE_LIMIT: ReadonlySet<ErrorCode> = new Set([
   "unauthorized",
   "account_disabled",
   "insufficient_scope",
+  "origin_not_allowed",
 ]);
 
 const headerDocs = (headers: HeaderDescriptions): JsonObject =>

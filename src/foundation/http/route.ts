@@ -1,3 +1,4 @@
+import { NotFoundError } from "elysia";
 import { z } from "zod";
 import type { ErrorCode } from "../base/errors.ts";
 import { readJson, readOptionalJson, abortIfClientGone } from "./body.ts";
@@ -199,9 +200,23 @@ export interface ServedRoute {
   serve(input: { readonly request: Request; readonly params: unknown; readonly set: ResponseHead }): unknown;
 }
 
+/** The method of preflights, which no document lists. */
+export const PREFLIGHT = "OPTIONS";
+
 /** The routes of one slice, as a part of the application. */
 export const serveRoutes = (guard: Guard, handled: readonly HandledRoute[]): readonly ServedRoute[] =>
-  handled.map(({ route: { method, path }, serve }) => ({
-    ...{ method, path },
-    serve: ({ request, params, set }) => serve(guard, request, { params, set }),
-  }));
+  handled.flatMap(({ route: { method, path, forForms }, serve }) => [
+    { method, path, serve: ({ request, params, set }) => serve(guard, request, { params, set }) },
+    ...(forForms === true ? [preflightOf(guard, path)] : []),
+  ]);
+
+/** What a browser asks before a page of another origin sends a request (CORS). Any other OPTIONS is no method of the path. */
+const preflightOf = (guard: Guard, path: string): ServedRoute => ({
+  method: PREFLIGHT,
+  path,
+  serve({ request, set }) {
+    if (!request.headers.has("access-control-request-method")) throw new NotFoundError();
+    guard.admitPreflight(request, set.headers);
+    set.status = 204;
+  },
+});

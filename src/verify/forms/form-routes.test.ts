@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import type { IssuedKey } from "../accounts/keys.ts";
-import { createApps, type TestApp } from "../testing/app.ts";
+import type { FormSettings } from "../../accounts/form-keys.ts";
+import type { IssuedKey } from "../../accounts/keys.ts";
+import { createApps, type TestApp } from "../../testing/app.ts";
 
 const PATH = "/v1/email-verifications";
 const SHOP = "https://shop.example";
@@ -15,6 +16,7 @@ const send = (
   const headers = new Headers({ host: "localhost", ...(key === undefined ? {} : { authorization: `Bearer ${key}` }) });
   if (origin !== undefined) headers.set("origin", origin);
   if (init.body !== undefined) headers.set("content-type", "application/json");
+  if (init.method === "OPTIONS") headers.set("access-control-request-method", "POST");
   return app.handle(new Request(`http://localhost${path}`, { ...init, headers }));
 };
 
@@ -42,7 +44,7 @@ const poll = async (app: TestApp, id: string, key: IssuedKey): Promise<number> =
   return (await sent).status;
 };
 
-const shopKey = (app: TestApp, limits: { visitorPerHour?: number; perDay?: number } = {}) =>
+const shopKey = (app: TestApp, limits: Partial<FormSettings> = {}) =>
   app.newKey({ forms: { origins: [SHOP], ...limits } });
 
 describe("a publishable key", () => {
@@ -73,7 +75,7 @@ describe("a publishable key", () => {
     const response = await verify(app, shopKey(app), "someone@any.example", origin);
     expect(response.status).toBe(403);
     expect(response.headers.get("access-control-allow-origin")).toBeNull();
-    expect(await response.json()).toMatchObject({ error: "insufficient_scope", message: expect.any(String) });
+    expect(await response.json()).toMatchObject({ error: "origin_not_allowed", message: expect.any(String) });
   });
 
   test("is refused without an origin, and on every other route", async () => {
@@ -106,14 +108,19 @@ describe("a publishable key", () => {
   });
 
   test.each([
-    ["one visitor", { visitorPerHour: 2 }],
-    ["a day", { perDay: 2 }],
-  ])("has a limit for %s, which its page may read", async (_what, limits) => {
+    ["one visitor", { visitorPerHour: 2 }, /^Too many requests from this visitor/],
+    ["a day", { perDay: 2 }, /^The publishable key has verified its 2 addresses of this day/],
+    ["a day without mail servers", { perDay: 2, check: "domain" as const }, /its 2 addresses of this day/],
+  ])("has a limit for %s, which its page may read", async (_what, limits, words) => {
     const app = start();
     const key = shopKey(app, limits);
     for (const n of [1, 2]) expect((await verify(app, key, `a${n}@any.example`)).status).toBe(200);
     const refused = await verify(app, key, "a3@any.example");
     expect(refused.status).toBe(429);
+    expect(await refused.clone().json()).toMatchObject({
+      error: "rate_limited",
+      message: expect.stringMatching(words),
+    });
     expect(refused.headers.get("access-control-allow-origin")).toBe(SHOP);
     expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
   });
@@ -134,7 +141,55 @@ describe("a publishable key", () => {
   });
 });
 
+const screened = async (app: TestApp, key: IssuedKey, email: string) => (await verify(app, key, email)).json();
+
+const rowsIn = (app: TestApp, table: string): number =>
+  app.db.sqlite.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()?.n ?? 0;
+
+describe("a publishable key that asks no mail server", () => {
+  const ZONE = {
+    "good.example": { MX: [[10, "mx.good.example"]] },
+    "mx.good.example": { A: ["93.184.216.34"] },
+    "null.example": { MX: [[0, ""]] },
+    "mailinator.com": { MX: [[10, "mx.good.example"]] },
+    "broken.example": "servfail",
+  } as const;
+
+  test.each([
+    ["someone@good.example", null, null, null],
+    ["no address", "undeliverable", "invalid_syntax", null],
+    ["someone@null.example", "undeliverable", "null_mx", null],
+    ["someone@nowhere.example", "undeliverable", "domain_not_found", null],
+    ["someone@mailinator.com", "risky", "disposable", null],
+    ["someone@broken.example", null, null, null],
+    ["someone@gmial.com", "undeliverable", "domain_not_found", "someone@gmail.com"],
+  ])("says of %s: %s, %s", async (email, verdict, reason, meant) => {
+    const app = start({ zone: ZONE });
+    const key = app.newKey({ mode: "live", forms: { origins: [SHOP], check: "domain" } });
+    const result = { verdict, sub_status: reason, did_you_mean: meant };
+    expect(await screened(app, key, email)).toEqual({ id: null, status: "completed", result });
+    expect([rowsIn(app, "verifications"), rowsIn(app, "ledger")]).toEqual([0, 1]);
+  });
+
+  test("knows the addresses of test keys", async () => {
+    const app = start();
+    const key = shopKey(app, { check: "domain" });
+    const reasons = ["null_mx", "disposable", "mailbox_not_found", "toxic", "greylisted"].map(
+      async (word) => (await screened(app, key, `${word}@any.example`)).result.sub_status,
+    );
+    expect(await Promise.all(reasons)).toEqual(["null_mx", "disposable", null, null, null]);
+  });
+});
+
 describe("a preflight", () => {
+  test("has a limit for its visitor", async () => {
+    const app = start();
+    shopKey(app);
+    const statuses: number[] = [];
+    for (let n = 0; n < 21; n++) statuses.push((await send(app, PATH, { method: "OPTIONS", origin: SHOP })).status);
+    expect(statuses).toEqual([...Array.from({ length: 20 }, () => 204), 429]);
+  });
+
   test("is allowed for an origin that a key lists, and for no other", async () => {
     const app = start();
     const { id } = shopKey(app);
