@@ -124,8 +124,8 @@ const BASE = `http://${OUTAGE_HTTP.ip}:${OUTAGE_HTTP.port}`;
 const ADDRESSES = 2_000;
 const DOMAINS = 500;
 /** How long it is away, and how long the rest of the list may take then. */
-const AWAY_MS_MAX = 15_000;
-const END_MS_MAX = 60_000;
+const AWAY_MS_MAX = 60_000;
+const END_MS_MAX = 180_000;
 const AWAY_MS = 3_000;
 
 const Job = z.object({

@@ -19,10 +19,10 @@ const SERVE = "serve-outgoing";
 const MISSING = `nobody@exists.${SUFFIX}`;
 const PRESENT = `alice@exists.${SUFFIX}`;
 const SUPPRESSED = `stop@exists.${SUFFIX}`;
-/** The timeout of the guide, the second that Postfix waits after a failure, and a second for a busy machine. */
-const AWAY_MS_MAX = 4_000;
-const VERIFIED_MS_MAX = 30_000;
-const LOGGED_MS_MAX = 3_000;
+/** The timeout of the guide, the second that Postfix waits after a failure, and the rest for a busy machine. */
+const AWAY_MS_MAX = 15_000;
+const VERIFIED_MS_MAX = 60_000;
+const LOGGED_MS_MAX = 20_000;
 
 const mainCf = (directory: string): string => `${mainCfHead(directory)}myhostname = out.${SUFFIX}
 mydestination =

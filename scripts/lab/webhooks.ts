@@ -5,7 +5,7 @@ import { type Claim, claim } from "./claims.ts";
 const THEME = "webhooks";
 const SCRIPT = resolve(import.meta.dir, "../chaos/webhooks.ts");
 const KILLS = 2;
-const PROMPT_MS_MAX = 8_000;
+const PROMPT_MS_MAX = 25_000;
 
 const Result = z.object({
   lost: z.number(),

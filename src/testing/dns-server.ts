@@ -1,4 +1,5 @@
 import * as packet from "dns-packet";
+import { errorCode } from "../foundation/base/errors.ts";
 import type { DnsServer } from "../foundation/net/dns.ts";
 
 /** A query that the scripted server received. */
@@ -102,6 +103,15 @@ export const startDnsServer = async (script: DnsScript, place: Place = ANYWHERE)
 
 type Take = (bytes: Uint8Array, transport: "udp" | "tcp", port: number) => Promise<readonly Uint8Array[]>;
 
+/** When a client has closed its socket, the system reports a refusal, some of them to the next reply: lost, as datagrams are. */
+const sendUdp = (socket: Bun.udp.Socket<"buffer">, reply: Uint8Array, port: number, address: string): void => {
+  try {
+    if (!socket.closed) socket.send(reply, port, address);
+  } catch (error) {
+    if (errorCode(error) !== "ECONNREFUSED") throw error;
+  }
+};
+
 /** The system chooses the UDP port; when its TCP twin is taken, another is tried. */
 const listen = async (take: Take, { hostname, port: wantedPort }: Place) => {
   for (let attempt = 1; ; attempt++) {
@@ -110,9 +120,8 @@ const listen = async (take: Take, { hostname, port: wantedPort }: Place) => {
       port: wantedPort,
       socket: {
         async data(socket, bytes, port, address) {
-          for (const reply of await take(bytes, "udp", port)) if (!socket.closed) socket.send(reply, port, address);
+          for (const reply of await take(bytes, "udp", port)) sendUdp(socket, reply, port, address);
         },
-        // When the client has closed its socket, the system reports a refusal, which is ignored.
         error: () => undefined,
       },
     });
