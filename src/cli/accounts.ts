@@ -5,6 +5,7 @@ import type { Account } from "../accounts/store.ts";
 import { isoTime } from "../foundation/base/clock.ts";
 import type { Result } from "../foundation/base/errors.ts";
 import { ACCOUNT_DELETE } from "./account-delete.ts";
+import { ACCOUNT_MOVE, ACCOUNT_TAKE } from "./account-move.ts";
 import {
   argument,
   choice,
@@ -155,6 +156,8 @@ const ACCOUNTS = group(
       description: "Accept the keys and users of an account again and resume its monitoring.",
       example: "accounts enable acme",
     }),
+    move: ACCOUNT_MOVE,
+    take: ACCOUNT_TAKE,
     delete: ACCOUNT_DELETE,
   },
 );

@@ -232,6 +232,8 @@ const COMMANDS: Readonly<Record<string, CommandCase>> = {
 const NOT_HERE: Readonly<Record<string, string>> = {
   migrate: "the schema, which every command and server migrates: cli/data-directory.test.ts",
   restore: "of the whole database: cli/backup.test.ts, with its entry in the restored one",
+  "accounts move": "changes no row, and is in the audit log: cli/account-move.test.ts",
+  "accounts take": "adds an account: cli/account-move.test.ts, with its entry",
   purge: "removes what has expired of every account: cli/purge.test.ts, with its entries",
   compact: "changes no row: cli/compact.test.ts",
   backup: "writes a file, and changes no row: cli/backup.test.ts",

@@ -35,6 +35,8 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["accounts", "set-plan", "anna", "free", "--rate", E],
   ["accounts", "rename", "anna", E],
   ["accounts", "disable", E],
+  ["accounts", "move", E, E],
+  ["accounts", "take", E],
   ["accounts", "enable", E],
   ["audit"],
   ["audit", "--account", E, "--since", E],

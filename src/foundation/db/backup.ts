@@ -6,12 +6,9 @@ import { createExclusively } from "../base/private-file.ts";
 import {
   checkChecksum,
   CHECKSUM_SUFFIX,
-  removeChecksum,
-  sha256OfFile,
-  writeChecksum,
   nameIsTaken,
   partialNameOf,
-  publishPartial,
+  publishChecked,
   removeAbandonedPartialsOf,
   removePartial,
   syncFile,
@@ -214,10 +211,7 @@ const sourceProblem = (problem: DatabaseFileProblem): Result<never, CopyProblem>
 export const writeBackup = (source: string, file: string): Result<VerifiedCopy, CopyProblem> => {
   const taken = ["", ...COMPANION_SUFFIXES].map((suffix) => file + suffix).find(nameIsTaken);
   if (taken !== undefined) return err({ kind: "exists", path: taken });
-  return copyDatabase(source, file, (partial) => {
-    writeChecksum(file, sha256OfFile(partial));
-    if (publishPartial(partial, file)) return ok(null);
-    removeChecksum(file);
-    return err({ kind: "exists", path: file });
-  });
+  return copyDatabase(source, file, (partial) =>
+    publishChecked(partial, file) ? ok(null) : err({ kind: "exists", path: file }),
+  );
 };

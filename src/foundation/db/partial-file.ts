@@ -140,6 +140,14 @@ export const writeChecksum = (file: string, sha256: string): void => {
   }
 };
 
+/** Gives a complete file its name, with its checksum beside it. False if there is a file of this name already. */
+export const publishChecked = (partial: string, file: string): boolean => {
+  writeChecksum(file, sha256OfFile(partial));
+  const isPublished = publishPartial(partial, file);
+  if (!isPublished) removeChecksum(file);
+  return isPublished;
+};
+
 /** Whether there is a checksum beside a file. */
 export const hasChecksum = (file: string): boolean => existsSync(file + CHECKSUM_SUFFIX);
 
