@@ -24,7 +24,13 @@ const seenBy = async (
   const ofDomain = ["", "/summary", "/sources", "/advice", "/records"].map(
     (name) => `/v1/dmarc/domains/${domain}${name}`,
   );
-  const others = ["/v1/dmarc/domains", "/v1/blacklist/targets", "/v1/webhooks/events", "/v1/email-verifications"];
+  const others = [
+    "/v1/dmarc/domains",
+    "/v1/blacklist/targets",
+    "/v1/events",
+    "/v1/webhooks/deliveries",
+    "/v1/email-verifications",
+  ];
   return Object.fromEntries(
     await Promise.all([...paths, ...ofDomain, ...others].map(async (path) => [path, await get(path)] as const)),
   );
