@@ -29,7 +29,7 @@ describe("every page", () => {
     }
     expect([...found, ...owner.problems]).toEqual([]);
     expect(PAGE_MAP.filter((place) => !frontier.places.has(place))).toEqual([]);
-  }, 600_000);
+  }, 1_200_000);
 
   test("shows what a browser calls itself as text", async () => {
     await owner.goto("/settings/profile");
