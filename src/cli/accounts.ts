@@ -141,10 +141,13 @@ const ACCOUNTS = group(
         const renamed = context.accounts.rename(name, to);
         const isUnknown = !renamed.ok && renamed.error === "unknown_account";
         show(context, doneTo(isUnknown ? name : to, renamed));
-        if (context.config.imapAccount === name)
-          context.io.err(
-            `postwarden: warning: POSTWARDEN_IMAP_ACCOUNT names the account. Set it to "${to}" and restart the service.`,
-          );
+        const { imapAccount, bounceImapAccount, policyAccount } = context.config;
+        const named = { IMAP: imapAccount, BOUNCE_IMAP: bounceImapAccount, POLICY: policyAccount };
+        for (const [prefix, account] of Object.entries(named))
+          if (account === name)
+            context.io.err(
+              `postwarden: warning: POSTWARDEN_${prefix}_ACCOUNT names the account. Set it to "${to}" and restart the service.`,
+            );
       },
     }),
     disable: switching(false, {

@@ -87,11 +87,16 @@ describe("an account", () => {
   });
 });
 
-test("renaming the account of the mailbox says that its setting must follow", async () => {
+test("renaming an account says that the settings that name it must follow", async () => {
   await run(["accounts", "create", "box"]);
-  const settings = { IMAP_URL: "imaps://a%40example.com:x@mail.example.com/INBOX", IMAP_ACCOUNT: "box" };
+  const url = "imaps://a%40example.com:x@mail.example.com/INBOX";
+  const settings = {
+    ...{ IMAP_URL: url, IMAP_ACCOUNT: "box", POLICY_LISTEN: "127.0.0.1:1", POLICY_ACCOUNT: "box" },
+    ...{ BOUNCE_IMAP_URL: url, BOUNCE_IMAP_ACCOUNT: "box", BOUNCE_IMAP_SIGNED_BY: "example.com" },
+  };
   const { status, err } = await run(["accounts", "rename", "box", "mailbox"], { settings });
-  expect({ status, err }).toEqual({ status: 0, err: expect.stringContaining("POSTWARDEN_IMAP_ACCOUNT") });
+  const named = [...err.matchAll(/POSTWARDEN_([A-Z_]+)_ACCOUNT names/g)].map(([, name]) => name);
+  expect({ status, named }).toEqual({ status: 0, named: ["IMAP", "BOUNCE_IMAP", "POLICY"] });
 });
 
 describe("the audit log", () => {

@@ -2,6 +2,7 @@ import { readFileSync, statSync } from "node:fs";
 import { bounceView } from "../verify/bounces/bounce-view.ts";
 import type { EventOutcome } from "../verify/bounces/bounces.ts";
 import { BOUNCE_KINDS, BOUNCE_SOURCES, SUMMARY_DAYS_MAX } from "../verify/bounces/operations.ts";
+import { BOUNCE_MAILBOX_CHECK } from "./mailbox-check.ts";
 import { EVENTS_MAX, type EventsRead, readJsonEvents, readLogLines } from "../verify/bounces/read-events.ts";
 import { argument, choice, command, group, limit, parsed } from "./command.ts";
 import { CommandFailed, describeFileError, UsageError } from "./io.ts";
@@ -98,6 +99,7 @@ const BOUNCES = group(
         });
       },
     }),
+    "imap-check": BOUNCE_MAILBOX_CHECK,
     list: command({
       description: "List the bounces of an account, the last reported first.",
       example: "bounces list --kind hard --account acme",

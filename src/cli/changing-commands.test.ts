@@ -243,7 +243,7 @@ const NOT_HERE: Readonly<Record<string, string>> = {
 };
 
 const READING =
-  /^(verify|inspect .*|status|doctor|mcp|config|version|help|completion|usage|audit|.* (list|show|history|results|deliveries|lists|summary)|dmarc (sources|advice|health|imap-check|export|own-hosts|addresses|tls-reports|record-history|mta-sts show)|blocklist (check|lists)|lists (compare|changes))$/;
+  /^(verify|inspect .*|status|doctor|mcp|config|version|help|completion|usage|audit|.* (list|show|history|results|deliveries|lists|summary)|dmarc (sources|advice|health|imap-check|export|own-hosts|addresses|tls-reports|record-history|mta-sts show)|blocklist (check|lists)|bounces imap-check|lists (compare|changes))$/;
 
 let ids: Ids | null = null;
 

@@ -15,7 +15,7 @@ import {
   withReportDatabase,
 } from "./dmarc-import.ts";
 import { createImportTally, problemsText, tallyText } from "./dmarc-import-progress.ts";
-import { MAILBOX_CHECK } from "./dmarc-mailbox.ts";
+import { REPORT_MAILBOX_CHECK } from "./mailbox-check.ts";
 import { REPORT_LINKS } from "./dmarc-links.ts";
 import { TAGS } from "./dmarc-tags.ts";
 import { MTA_STS } from "./dmarc-mta-sts.ts";
@@ -137,7 +137,7 @@ export const dmarcCommands = (stdin: Stdin = () => Bun.stdin.stream()): CommandT
       "mta-sts": MTA_STS,
       links: REPORT_LINKS,
       tags: TAGS,
-      "imap-check": MAILBOX_CHECK,
+      "imap-check": REPORT_MAILBOX_CHECK,
       import: importCommand(stdin),
       retry: RETRY,
       export: DMARC_EXPORT,

@@ -111,6 +111,7 @@ const stopService = async (
     service.blocklist.monitor.stop(),
     service.notifications.dispatcher.stop(),
     service.dmarc.stop(),
+    service.bounceMailbox?.stop(),
   ]);
   await waitFor(systemClock, Promise.all([closed, drained]), { timeoutMs: DRAIN_MS_MAX });
   service.engine.close();
@@ -158,6 +159,7 @@ const serveUntilSignal = async ({ db, http, removeShownKeys }: OpenedServer, opt
   service.bulk.jobs.start();
   service.notifications.dispatcher.start();
   await service.dmarc.start();
+  service.bounceMailbox?.start();
   const renewCertificates = async () => {
     http.renewCertificate();
     await reports?.renewCertificate();

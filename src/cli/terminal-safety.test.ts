@@ -110,6 +110,7 @@ const COMMANDS: ReadonlyArray<readonly string[]> = [
   ["dmarc", "import", join(folder, E, "none")],
   ["dmarc", "retry", E],
   ["dmarc", "imap-check"],
+  ["bounces", "imap-check"],
   ["dmarc", "export", E],
   ["dmarc", "export", "example.com", "--from", E],
   ["dmarc", "health", E],

@@ -12,6 +12,7 @@ export interface DoctorSettings {
   readonly tlsKeyPath: string | null;
   readonly reportTlsKeyPath: string | null;
   readonly imapPasswordFile: string | null;
+  readonly bounceImapPasswordFile: string | null;
   readonly heloName: string;
   readonly mailFrom: string;
   readonly smtpPort: number;

@@ -22,7 +22,8 @@ beforeEach(() => {
 
 const look = (settings: Partial<FileSettings> = {}) =>
   checkFiles({
-    ...{ dataDir, tlsKeyPath: null, reportTlsKeyPath: null, imapPasswordFile: null, envFile: null },
+    ...{ dataDir, tlsKeyPath: null, reportTlsKeyPath: null, imapPasswordFile: null },
+    ...{ bounceImapPasswordFile: null, envFile: null },
     ...settings,
   }).map(({ state, message }) => `${state} ${message}`);
 

@@ -15,7 +15,7 @@ interface SecretFile {
 
 export interface FileSettings extends Pick<
   DoctorSettings,
-  "dataDir" | "tlsKeyPath" | "reportTlsKeyPath" | "imapPasswordFile"
+  "dataDir" | "tlsKeyPath" | "reportTlsKeyPath" | "imapPasswordFile" | "bounceImapPasswordFile"
 > {
   /** The file that settings were read from, which may hold passwords; null without one. */
   readonly envFile: string | null;
@@ -37,12 +37,13 @@ const entriesOf = (dataDir: string): ReadonlyArray<{ readonly path: string; read
   });
 
 const secretFilesOf = (settings: FileSettings): readonly SecretFile[] => {
-  const { tlsKeyPath, reportTlsKeyPath, imapPasswordFile, envFile } = settings;
+  const { tlsKeyPath, reportTlsKeyPath, imapPasswordFile, bounceImapPasswordFile, envFile } = settings;
   return [
     { setting: "--env-file", path: envFile },
     { setting: "POSTWARDEN_TLS_KEY", path: tlsKeyPath },
     { setting: "POSTWARDEN_REPORT_TLS_KEY", path: reportTlsKeyPath },
     { setting: "POSTWARDEN_IMAP_PASSWORD_FILE", path: imapPasswordFile },
+    { setting: "POSTWARDEN_BOUNCE_IMAP_PASSWORD_FILE", path: bounceImapPasswordFile },
   ].flatMap(({ setting, path }) => (path === null ? [] : [{ setting, path }]));
 };
 

@@ -22,6 +22,8 @@ import { ScheduledBackups } from "../foundation/db/scheduled-backups.ts";
 import type { DnsResolver } from "../foundation/net/dns.ts";
 import type { Platform } from "../foundation/net/platform.ts";
 import { NotificationsSlice } from "../notifications/open.ts";
+import type { MailboxFetcher } from "../foundation/mailbox/mailbox-fetcher.ts";
+import { openBounceMailbox } from "../verify/bounces/mailbox/bounce-mailbox.ts";
 import { BounceExpiry } from "../verify/bounces/bounce-expiry.ts";
 import { BounceStore } from "../verify/bounces/bounce-store.ts";
 import { Bounces } from "../verify/bounces/bounces.ts";
@@ -82,6 +84,8 @@ export class Service {
   readonly verification: VerifySlice;
   readonly policy: PolicySlice;
   readonly bounces: Bounces;
+  /** Null when none is set. */
+  readonly bounceMailbox: MailboxFetcher | null;
   readonly notifications: NotificationsSlice;
   readonly blocklist: BlocklistSlice;
   readonly bulk: BulkSlice;
@@ -132,6 +136,10 @@ export class Service {
     this.engine = openEngine(options, { platform, fresh, network, suppressions: this.suppressions });
     const { engines, smtp } = this.engine;
     this.bounces = new Bounces(runtime, new BounceStore(db));
+    this.bounceMailbox = openBounceMailbox(runtime, config.bounceImap, {
+      ...{ bounces: this.bounces, resolver, reserve: this.dmarc.reports.reserve },
+      accountOf: (name) => accountOfSetting(accounts, "POSTWARDEN_BOUNCE_IMAP_ACCOUNT", name),
+    });
     const attempts = this.bounces.addedTo(this.engine.attempts);
     this.verification = new VerifySlice(runtime, { engines, attempts, credits });
     this.policy = openPolicy(runtime, config, this);
@@ -161,6 +169,7 @@ export class Service {
       Egress: this.engine.smtp.egresses,
       "Report mail": this.dmarc,
       "Outgoing mail": this.policy,
+      Bounces: this.bounceMailbox,
       Backup: this.backups,
     };
     return Object.entries(parts).flatMap(([label, part]) => (part?.findings() ?? []).map((text) => ({ label, text })));

@@ -1,7 +1,7 @@
 import { err, ok, type Result } from "../foundation/base/errors.ts";
 import { nearestName } from "../foundation/base/nearest.ts";
 import type { z } from "zod";
-import { imapProblem, imapSettingsOf } from "./imap-settings.ts";
+import { bounceMailboxOf, mailboxProblems, reportMailboxOf } from "./imap-settings.ts";
 import { PREFIX, type Shown } from "./setting.ts";
 import { settings } from "./settings.ts";
 
@@ -22,7 +22,6 @@ const conflictsOf = (values: Values): readonly string[] => {
   const { tlsCertPath, tlsKeyPath, reportTlsCertPath, reportTlsKeyPath, notifyRelay, notifyFrom } = values;
   const isHalf = (one: unknown, other: unknown) => (one === null) !== (other === null);
   const bothOrNeither = (one: string, other: string) => `Set both ${PREFIX}${one} and ${PREFIX}${other}, or neither.`;
-  const mailbox = imapProblem(values);
   return [
     ...(isHalf(tlsCertPath, tlsKeyPath) ? [bothOrNeither("TLS_CERT", "TLS_KEY")] : []),
     ...(isHalf(reportTlsCertPath, reportTlsKeyPath) ? [bothOrNeither("REPORT_TLS_CERT", "REPORT_TLS_KEY")] : []),
@@ -36,7 +35,7 @@ const conflictsOf = (values: Values): readonly string[] => {
       ? [`${PREFIX}BACKUP_DIR must not be the data directory. Choose a directory on another disk.`]
       : []),
     ...(isHalf(notifyRelay, notifyFrom) ? [bothOrNeither("NOTIFY_SMTP_URL", "NOTIFY_FROM")] : []),
-    ...(mailbox === null ? [] : [mailbox]),
+    ...mailboxProblems(values),
   ];
 };
 
@@ -49,7 +48,8 @@ const configOf = (values: Values) => ({
   ...values,
   tls: certificateFiles(values.tlsCertPath, values.tlsKeyPath),
   reportTls: certificateFiles(values.reportTlsCertPath, values.reportTlsKeyPath),
-  imap: imapSettingsOf(values),
+  imap: reportMailboxOf(values),
+  bounceImap: bounceMailboxOf(values),
 });
 
 export type Config = ReturnType<typeof configOf>;
@@ -60,7 +60,7 @@ export const settingsInForce = (config: Config): Readonly<Record<string, Shown>>
     Object.entries(settings).map(([key, { name, show }]) => [
       PREFIX + name,
       // Each setting formats its own value; a loop over all of them cannot express that in types.
-      key === "imapAfter" && config.imap === null
+      (key === "imapAfter" && config.imap === null) || (key === "bounceImapAfter" && config.bounceImap === null)
         ? null
         : (show as (value: unknown) => Shown)(config[key as SettingKey]),
     ]),

@@ -27,6 +27,9 @@ export class HourlyActivity {
       case "webhook":
         this.#add(fact, "webhooks", fact.status === "pending" ? "retried" : fact.status);
         return;
+      case "bounce_mail":
+        this.#add({ mode: "live" }, "bounce_mails", fact.outcome);
+        return;
       case "list_end":
         this.#add(fact, "lists", fact.status);
         return;

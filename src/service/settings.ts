@@ -3,11 +3,10 @@ import { resolve } from "node:path";
 import { z } from "zod";
 import { LOG_LEVELS } from "../foundation/base/log.ts";
 import { formatServer } from "../foundation/net/dns.ts";
-import { formatImapUrl } from "../foundation/net/imap-client.ts";
 import { formatRelay } from "../foundation/net/mailer.ts";
 import { formatPolicyAddress } from "../verify/policy/policy-settings.ts";
 import { formatProxy } from "../foundation/net/socks-connector.ts";
-import { formatImapAfter, imapAddress, imapAfter, imapUrl } from "./imap-settings.ts";
+import { bounceSigner, imapAddress, mailboxSettings } from "./imap-settings.ts";
 import { formattedSetting, optional, PREFIX, setting, type Shown } from "./setting.ts";
 import {
   brandName,
@@ -49,6 +48,9 @@ const ownHostName = (): string => {
   const name = hostname();
   return isHostName(name) ? name : "localhost";
 };
+
+const reportMailbox = mailboxSettings("IMAP_", { mail: "report mail", contents: "reports" });
+const bounceMailbox = mailboxSettings("BOUNCE_IMAP_", { mail: "mail that came back", contents: "bounces" });
 
 /** Every setting with its default. The manual's page of settings is made from this table. */
 export const settings = {
@@ -262,41 +264,12 @@ export const settings = {
     "self-signed",
   ),
   reportTlsKeyPath: setting("REPORT_TLS_KEY", "PEM file of the key of that certificate.", optional(text)),
-  imapUrl: formattedSetting(
-    "IMAP_URL",
-    "Mailbox of report mail: `imaps://user:password@host:port/Folder`, or `imap://` with STARTTLS.",
-    optional(imapUrl),
-    (url) => url && formatImapUrl(url),
-  ),
-  imapPasswordFile: setting(
-    "IMAP_PASSWORD_FILE",
-    "File with the password, instead of a password in the URL.",
-    optional(text),
-  ),
-  imapTokenCommand: formattedSetting(
-    "IMAP_TOKEN_COMMAND",
-    "Command that prints an OAuth 2.0 access token, instead of a password in the URL.",
-    optional(text),
-    (command) => command && "(set)",
-  ),
-  imapCaFile: setting(
-    "IMAP_CA_FILE",
-    "PEM file of the certificate authority of the mailbox.",
-    optional(text),
-    "that of the system",
-  ),
-  imapAfter: formattedSetting(
-    "IMAP_AFTER",
-    "What to do with a stored message: `seen`, `move:Folder`, `delete`, `keep`.",
-    imapAfter.prefault("seen"),
-    formatImapAfter,
-  ),
-  imapAccount: setting(
-    "IMAP_ACCOUNT",
-    "Account that owns the reports of the mailbox.",
-    optional(text),
-    "the only account",
-  ),
+  imapUrl: reportMailbox.url,
+  imapPasswordFile: reportMailbox.passwordFile,
+  imapTokenCommand: reportMailbox.tokenCommand,
+  imapCaFile: reportMailbox.caFile,
+  imapAfter: reportMailbox.after,
+  imapAccount: reportMailbox.account,
   imapAddress: setting(
     "IMAP_ADDRESS",
     "Address of the mailbox: without `POSTWARDEN_REPORT_HOST`, domains of its account report to it.",
@@ -342,6 +315,17 @@ export const settings = {
     "POLICY_VERIFY_PER_DAY",
     "Unknown recipients that are verified in the background in a day (UTC); `0`: none.",
     wholeNumber(0, 1_000_000).prefault("1000"),
+  ),
+  bounceImapUrl: bounceMailbox.url,
+  bounceImapPasswordFile: bounceMailbox.passwordFile,
+  bounceImapTokenCommand: bounceMailbox.tokenCommand,
+  bounceImapCaFile: bounceMailbox.caFile,
+  bounceImapAfter: bounceMailbox.after,
+  bounceImapAccount: bounceMailbox.account,
+  bounceImapSignedBy: setting(
+    "BOUNCE_IMAP_SIGNED_BY",
+    "Domains (`d=`) of your DKIM signatures, which [prove that a returned message was yours](outgoing-mail.md#a-bounce-mailbox); or `anyone`.",
+    commaList(bounceSigner).prefault(""),
   ),
   notifyRelay: formattedSetting(
     "NOTIFY_SMTP_URL",

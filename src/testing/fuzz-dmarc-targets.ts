@@ -4,7 +4,7 @@ import { Glob } from "bun";
 import { silentLog } from "./silent-log.ts";
 import records from "../../fixtures/dmarc/records.json" with { type: "json" };
 import { createMailAuthentication } from "../dmarc/reports/authentication/mail-authentication.ts";
-import { readSignedMail } from "../dmarc/reports/authentication/signed-mail.ts";
+import { readSignedMail } from "../foundation/dkim/signed-mail.ts";
 import { mergeRua, type RuaMerge } from "../dmarc/records/record/merge.ts";
 import { readReportFile } from "../dmarc/reports/report/read-file.ts";
 import { readReport } from "../dmarc/reports/report/read-report.ts";

@@ -1,10 +1,8 @@
 import { createLog } from "../foundation/base/log.ts";
-import {
-  type MailboxSession,
-  MailboxSync,
-  MessageMarker,
-  MailboxStore,
-} from "../dmarc/reports/mailbox/mailbox-sync.ts";
+import { REPORT_MAILBOX_TABLES, ReportMessages } from "../dmarc/reports/mailbox/report-mailbox.ts";
+import { MailboxStore } from "../foundation/mailbox/mailbox-store.ts";
+import { type MailboxSession, MailboxSync } from "../foundation/mailbox/mailbox-sync.ts";
+import { MessageMarker } from "../foundation/mailbox/message-marker.ts";
 import { ImapFailure } from "../foundation/net/imap-client.ts";
 import type { ImapMark } from "../foundation/net/imap-session.ts";
 import { INGEST_OWNER, type IngestHarness } from "./ingest-harness.ts";
@@ -60,14 +58,20 @@ export const createMailboxHarness = (
   isLow = () => false,
 ) => {
   const { db, clock, queue, ingester } = harness;
-  const store = new MailboxStore(db);
+  const store = new MailboxStore(db, REPORT_MAILBOX_TABLES);
+  const messages = new ReportMessages(db, { queue, ingester });
   const refusals: (string | null)[] = [];
   const logged: string[] = [];
   const log = createLog("warn", clock, (line) => logged.push(line));
   const runtime = { db, clock, log };
-  const marker = new MessageMarker(runtime, { store, after, onRefusal: (refusal) => void refusals.push(refusal) });
+  const marker = new MessageMarker(runtime, {
+    store,
+    messages,
+    after,
+    onRefusal: (refusal) => void refusals.push(refusal),
+  });
   const sync = new MailboxSync(runtime, {
-    ...{ store, queue, ingester, marker, reserve: { isLow }, mailbox: "mailbox" },
+    ...{ store, mail: messages, marker, reserve: { isLow }, mailbox: "mailbox" },
   });
   return {
     store,

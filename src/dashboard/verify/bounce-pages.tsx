@@ -123,6 +123,7 @@ const SOURCE_WORDS = {
   sendgrid: "SendGrid",
   mailgun: "Mailgun",
   postmark: "Postmark",
+  mailbox: "Bounce mailbox",
 } as const;
 
 const BounceFilterForm = ({ query }: Pick<BouncesProps, "query">) => (

@@ -19,7 +19,8 @@ import { NameRetentionStore, RetentionStore } from "./ingest/retention-store.ts"
 import { SourceRebuild, paceOf, SourceRebuildStore } from "./ingest/source-rebuild.ts";
 import { type FileReader, readingHere } from "./report/file-reader.ts";
 import { ReadingThread } from "./report/reading-thread.ts";
-import { type MailboxFetcher, openMailbox, type ImapSettings, type MailboxDeps } from "./mailbox/open.ts";
+import type { MailboxFetcher } from "../../foundation/mailbox/mailbox-fetcher.ts";
+import { openReportMailbox, type ReportMailboxDeps, type ReportMailboxSettings } from "./mailbox/report-mailbox.ts";
 
 type ReportRuntime = DbClockLog;
 
@@ -74,7 +75,7 @@ export const openRetention = (runtime: ReportRuntime, keysOf: KeysOf, rawDays: n
 };
 
 export interface ReportsSettings {
-  readonly imap: ImapSettings | null;
+  readonly imap: ReportMailboxSettings | null;
   readonly reportMailRetentionDays: number | null;
 }
 
@@ -107,7 +108,7 @@ export class ReportsSlice {
       resolver: DnsResolver;
       reader: FileReader;
       keysOf: KeysOf;
-      accountOf: MailboxDeps["accountOf"];
+      accountOf: ReportMailboxDeps["accountOf"];
     },
   ) {
     const { db, clock, log } = runtime;
@@ -125,7 +126,7 @@ export class ReportsSlice {
     this.quota = new ReportQuota(clock, stores.authors, authenticate);
     this.ingestions = new Ingestions(runtime, { store, ingest, wake });
     this.uploads = new ReportUploads(clock, { ingestions: this.ingestions, reserve });
-    this.#mailbox = openMailbox(runtime, settings.imap, { queue: this.queue, ingester, reserve, accountOf });
+    this.#mailbox = openReportMailbox(runtime, settings.imap, { queue: this.queue, ingester, reserve, accountOf });
     this.#authentication = new AuthenticationJob(runtime, { store: new AuthenticationStore(db), authenticate });
     this.#retention = openRetention(runtime, keysOf, settings.reportMailRetentionDays);
     this.#rebuild = new SourceRebuild(runtime, { store: new SourceRebuildStore(db), stores, pause: paceOf(clock) });
@@ -133,7 +134,8 @@ export class ReportsSlice {
 
   /** What an operator must look at. */
   findings(): readonly string[] {
-    return [this.reserve.finding(), this.#mailbox?.finding()].filter((one) => typeof one === "string");
+    const reserve = this.reserve.finding();
+    return [...(reserve === null ? [] : [reserve]), ...(this.#mailbox?.findings() ?? [])];
   }
 
   authenticateMails(): Promise<void> {

@@ -29,6 +29,8 @@ export type Fact =
       readonly listed: number;
       readonly delisted: number;
     }
+  /** A mail of the bounce mailbox was read. */
+  | { readonly kind: "bounce_mail"; readonly outcome: string }
   | { readonly kind: "list_end"; readonly mode: KeyMode; readonly status: "completed" | "cancelled" | "failed" }
   /** An attempt to deliver a webhook; `ageMs`: the time since its event. */
   | {

@@ -47,6 +47,7 @@ import m0044 from "../../../drizzle/0044_lyrical_korvac.sql" with { type: "text"
 import m0045 from "../../../drizzle/0045_chubby_centennial.sql" with { type: "text" };
 import m0046 from "../../../drizzle/0046_nosy_lady_mastermind.sql" with { type: "text" };
 import m0047 from "../../../drizzle/0047_bitter_chimera.sql" with { type: "text" };
+import m0048 from "../../../drizzle/0048_lush_crystal.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -103,4 +104,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0045_chubby_centennial", sql: m0045 },
   { name: "0046_nosy_lady_mastermind", sql: m0046 },
   { name: "0047_bitter_chimera", sql: m0047 },
+  { name: "0048_lush_crystal", sql: m0048 },
 ];

@@ -136,7 +136,7 @@ export const bounces = sqliteTable(
     accountId: requiredText("account_id"),
     /** A digest of what the reporter calls the event: the same event is stored once. */
     eventKey: requiredText("event_key"),
-    source: text({ enum: ["postfix", "ses", "sendgrid", "mailgun", "postmark"] }).notNull(),
+    source: text({ enum: ["postfix", "ses", "sendgrid", "mailgun", "postmark", "mailbox"] }).notNull(),
     /** Normalized. */
     email: requiredText(),
     kind: text({ enum: ["hard", "soft"] }).notNull(),
@@ -165,6 +165,22 @@ export const bounces = sqliteTable(
       .where(sql`sought_at_ms is null`),
   ],
 );
+
+/** Progress of reading bounces from a mailbox, as `dmarc_mailboxes`. */
+export const bounceMailboxes = sqliteTable("bounce_mailboxes", {
+  mailbox: text().primaryKey(),
+  uidValidity: requiredText("uid_validity"),
+  lastUid: requiredInteger("last_uid"),
+  usageDay: counter("usage_day"),
+  usageBytes: counter("usage_bytes"),
+});
+
+/** Messages of that mailbox that were read, and are still to be flagged, moved or deleted there. */
+export const bounceMailboxMarks = sqliteTable("bounce_mailbox_marks", {
+  uid: integer().primaryKey(),
+  /** What the message was (`verify/bounces/mailbox/read-bounce-mail.ts`). */
+  outcome: requiredText(),
+});
 
 /** The evidence of verifications (`verify/store.ts`; JSON in rows of older versions), rewritten after every attempt. */
 export const verificationEvidence = sqliteTable("verification_evidence", {

@@ -5,6 +5,7 @@ import { completeRegistry, type ServiceState, stateRegistry } from "./state-metr
 import { Counter, Registry, Gauge, Histogram } from "./prometheus.ts";
 import { SummedCounter } from "./summed-counter.ts";
 import { readdirSync, readFileSync } from "node:fs";
+import { MAIL_OUTCOMES } from "../../verify/bounces/mailbox/read-bounce-mail.ts";
 import { BACKGROUND_OUTCOMES } from "../../verify/policy/background-checks.ts";
 import type { PolicyWatch } from "../../verify/policy/open.ts";
 import { POLICY_REFUSALS } from "../../verify/policy/policy-listener.ts";
@@ -185,6 +186,11 @@ const createCounters = (registry: Registry) => {
       help: "Checks of blocklist targets, by the status of the target after the check.",
       labelNames: ["mode", "trigger", "status"] as const,
     }),
+    bounceMails: new SummedCounter({
+      ...{ registers, name: "postwarden_bounce_mails_total" },
+      help: "Mails of the bounce mailbox that were read, by what they are.",
+      labelNames: ["outcome"] as const,
+    }),
     attempts: new SummedCounter({
       ...{ registers, name: "postwarden_webhook_attempts_total" },
       help: "Attempts to deliver webhooks, by what followed.",
@@ -245,6 +251,7 @@ export class ActivityMetrics {
     // From zero, so that the first of each counts as an increase.
     for (const move of CREDIT_MOVES) this.#counters.credits.inc({ move }, 0);
     for (const outcome of DELIVERY_OUTCOMES) this.#counters.attempts.inc({ mode: "live", outcome }, 0);
+    for (const outcome of MAIL_OUTCOMES) this.#counters.bounceMails.inc({ outcome }, 0);
   }
 
   /** Never throws: the labels of every fact are declared. */
@@ -275,6 +282,9 @@ export class ActivityMetrics {
         if (status === "delivered") counters.deliverySeconds.observe({ mode }, Math.max(0, ageMs) / 1_000);
         return;
       }
+      case "bounce_mail":
+        counters.bounceMails.inc({ outcome: fact.outcome });
+        return;
       case "list_end":
         // Lists in progress are a gauge.
         return;

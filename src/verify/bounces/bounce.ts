@@ -4,7 +4,7 @@ import type { Evidence, ProbeFinding } from "../evidence.ts";
 import { inspectReply, POLICY_MARK } from "../replies.ts";
 
 /** Who reported a bounce. */
-export type BounceSource = "postfix" | "ses" | "sendgrid" | "mailgun" | "postmark";
+export type BounceSource = "postfix" | "ses" | "sendgrid" | "mailgun" | "postmark" | "mailbox";
 
 /**
  * `hard`: the address does not exist. `soft`: this message did not arrive, which says nothing about the address: a full
@@ -144,6 +144,9 @@ const isProven = ({ domain }: Evidence, finding: ProbeFinding): boolean =>
   domain?.unverifiable_provider == null &&
   (finding.reading === "mailbox_full" || (finding.reading === "accepted" && finding.catch_all === "no"));
 
+/** How a sentence names a source that is not a name. */
+const REPORTERS: Readonly<Record<string, string>> = { mailbox: "a mail in the bounce mailbox" };
+
 /**
  * What a reported hard bounce decides: that the mailbox does not exist, where the mail host of today neither proves nor denies
  * it. Null when there is no bounce, or when the host proves the mailbox.
@@ -152,6 +155,6 @@ export const bounceDecision = (evidence: Evidence, finding: ProbeFinding | null)
   const { bounce } = evidence;
   if (bounce === null || (finding !== null && isProven(evidence, finding))) return null;
   const said = bounce.diagnostic === null ? "" : `: "${bounce.diagnostic}"`;
-  const because = `A message to the address bounced on ${bounce.bounced_at.slice(0, 10)} with ${bounce.status}, as ${bounce.source} reported${said}.`;
+  const because = `A message to the address bounced on ${bounce.bounced_at.slice(0, 10)} with ${bounce.status}, as ${REPORTERS[bounce.source] ?? bounce.source} reported${said}.`;
   return { subStatus: "mailbox_not_found" as const, because };
 };

@@ -64,6 +64,21 @@ export class Bounces {
     return outcomes;
   }
 
+  /** Stores what one mail of the bounce mailbox reports; `stored` is called in the same transaction. */
+  async addMail(
+    accountId: string,
+    { outcome, bounces }: { readonly outcome: string; readonly bounces: readonly Bounce[] },
+    stored: (tx: Tx) => void,
+  ): Promise<void> {
+    const { db } = this.runtime;
+    await backgroundTurn(accountId);
+    await db.commit((tx) => {
+      for (const bounce of bounces) this.#insert(tx, accountId, bounce);
+      db.note(tx, { kind: "bounce_mail", outcome });
+      stored(tx);
+    });
+  }
+
   /** The newest first, older than the id `before`. */
   page({ accountId, mode }: HistoryOwner, filters: BounceFilters, window: IdWindow): readonly StoredBounce[] {
     return mode === "test" ? [] : this.store.list(accountId, filters, window);

@@ -21,7 +21,7 @@ import {
 import { parseAddress } from "../../foundation/mail/address.ts";
 import { VERDICTS } from "../result.ts";
 
-export const BOUNCE_SOURCES = ["postfix", "ses", "sendgrid", "mailgun", "postmark"] as const;
+export const BOUNCE_SOURCES = ["postfix", "ses", "sendgrid", "mailgun", "postmark", "mailbox"] as const;
 export const BOUNCE_KINDS = ["hard", "soft"] as const;
 
 const TAG = "Bounces";
@@ -106,7 +106,7 @@ const bounceSchema = z.object({
   kind: enumField(BOUNCE_KINDS, "`hard`: the address does not exist. `soft`: this says nothing about the address."),
   status: nullableText("The enhanced status code (RFC 3463); null when none was given."),
   diagnostic: nullableText("What the server said, in at most 500 characters."),
-  source: enumField(BOUNCE_SOURCES, "Who reported it."),
+  source: enumField(BOUNCE_SOURCES, "Who reported it; `mailbox`: a mail in the bounce mailbox."),
   bounced_at: timeField("When the message bounced."),
   reported_at: timeField("When it was reported."),
   provider: nullableText("Who runs the mail hosts, as the last check before found them; null when that is not known."),

@@ -7,7 +7,7 @@ import {
   createMailAuthentication,
   type MailToAuthenticate,
 } from "./mail-authentication.ts";
-import { TXT_CHARACTERS_MAX } from "./signed-mail.ts";
+import { TXT_CHARACTERS_MAX } from "../../../foundation/dkim/signed-mail.ts";
 
 const unhandled: unknown[] = [];
 const note = (cause: unknown): void => void unhandled.push(cause);

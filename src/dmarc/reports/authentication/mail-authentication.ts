@@ -15,7 +15,7 @@ import {
   HEADER_LIMITS,
   readSignedMail,
   type HeaderProblem,
-} from "./signed-mail.ts";
+} from "../../../foundation/dkim/signed-mail.ts";
 import { isSameOrganisation } from "../../../foundation/mail/organisational-domain.ts";
 import type { AlignmentMode, DmarcPolicy } from "../../records/record/record-values.ts";
 

@@ -62,3 +62,44 @@ declare module "mailauth/lib/dmarc/author-domain.js" {
     fromFields: number,
   ): { readonly authorDomain: string } | { readonly authorDomain?: never; readonly reason: string };
 }
+
+/** The steps of the verifier, each by itself. */
+declare module "mailauth/lib/tools.js" {
+  import type { KeyObject } from "node:crypto";
+
+  export interface HeaderLine {
+    /** The name of the field in lower case. */
+    readonly key: string;
+    readonly line: Buffer;
+  }
+  export interface SigningLines {
+    readonly headers: readonly HeaderLine[];
+  }
+  export interface ParsedSignature {
+    readonly parsed: Readonly<Record<string, { readonly value: unknown } | undefined>>;
+    readonly original: Buffer;
+  }
+  export function parseHeaders(header: Buffer): { readonly parsed: readonly HeaderLine[] };
+  export function parseDkimHeaders(line: Buffer): ParsedSignature;
+  /** The fields that `h=` names, for verifying. */
+  export function getSigningHeaderLines(parsed: readonly HeaderLine[], names: string, verify: true): SigningLines;
+  /** Rejects with an error whose `code` says why there is no key. */
+  export function getPublicKey(
+    type: "DKIM",
+    name: string,
+    bitsMin: number,
+    resolver: (name: string, type: string) => Promise<readonly unknown[]>,
+    options: { readonly hashAlgo: string },
+  ): Promise<{ readonly publicKey: string | KeyObject; readonly testing?: boolean }>;
+}
+
+/** What is signed of a header (RFC 6376 §3.7). */
+declare module "mailauth/lib/dkim/header/index.js" {
+  import type { SigningLines } from "mailauth/lib/tools.js";
+
+  export function generateCanonicalizedHeader(
+    type: "DKIM",
+    lines: SigningLines,
+    options: { readonly signatureHeaderLine: Buffer; readonly canonicalization: string },
+  ): { readonly canonicalizedHeader: Buffer };
+}

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { err, ok, type Result } from "../../../foundation/base/errors.ts";
-import { wait } from "../../../foundation/base/wait.ts";
-import { createLog } from "../../../foundation/base/log.ts";
-import { ImapFailure } from "../../../foundation/net/imap-client.ts";
-import { createTestClock } from "../../../testing/clock.ts";
-import { FakeFolder } from "../../../testing/mailbox-harness.ts";
-import { reconnectDelayMs, MailboxFetcher } from "./open.ts";
+import { err, ok, type Result } from "../base/errors.ts";
+import { wait } from "../base/wait.ts";
+import { createLog } from "../base/log.ts";
+import { ImapFailure } from "../net/imap-client.ts";
+import { createTestClock } from "../../testing/clock.ts";
+import { FakeFolder } from "../../testing/mailbox-harness.ts";
+import { reconnectDelayMs, MailboxFetcher } from "./mailbox-fetcher.ts";
 import type { SyncResult } from "./mailbox-sync.ts";
 
 const MINUTE_MS = 60_000;
@@ -51,6 +51,7 @@ const start = (
         },
       },
       accountId: () => given.account ?? ok("account"),
+      words: { mail: "report mail", contents: "Reports" },
       name: "imaps://user@mail.example/INBOX",
     },
   );
@@ -100,7 +101,7 @@ describe("the mailbox fetcher", () => {
     session.untilNews = () => Promise.reject(new ImapFailure("broken", "The server sent more than 2,000 responses."));
     await clock.advance(60 * MINUTE_MS);
     expect(counts.opened).toBeLessThan(25);
-    expect(fetcher.finding()).toContain("more than 2,000 responses");
+    expect(fetcher.findings().join()).toContain("more than 2,000 responses");
     await fetcher.stop();
   });
 
@@ -112,7 +113,7 @@ describe("the mailbox fetcher", () => {
     };
     await clock.advance(60 * MINUTE_MS);
     expect(counts.opened).toBeGreaterThan(28);
-    expect(fetcher.finding()).toBeNull();
+    expect(fetcher.findings()).toEqual([]);
     await fetcher.stop();
   });
 
@@ -121,7 +122,7 @@ describe("the mailbox fetcher", () => {
     await clock.advance(24 * 60 * MINUTE_MS);
     expect(counts.opened).toBeLessThan(32);
     expect(logged).toHaveLength(1);
-    expect(fetcher.finding()).toBe("Reports from the mailbox: It does not work.");
+    expect(fetcher.findings()).toEqual(["Reports from the mailbox: It does not work."]);
     await fetcher.stop();
     expect(clock.pending()).toBe(0);
   });
@@ -129,9 +130,9 @@ describe("the mailbox fetcher", () => {
   test("reports no finding for occasional disconnects, and one when no connection succeeds", async () => {
     const { clock, counts, fetcher, logged } = start({ open: fails("unreachable") });
     await clock.advance(0);
-    expect([counts.opened, fetcher.finding(), logged]).toEqual([1, null, []]);
+    expect([counts.opened, fetcher.findings(), logged]).toEqual([1, [], []]);
     await clock.advance(MINUTE_MS);
-    expect([fetcher.finding(), logged.length]).toEqual(["Reports from the mailbox: It does not work.", 1]);
+    expect([fetcher.findings(), logged.length]).toEqual([["Reports from the mailbox: It does not work."], 1]);
     await fetcher.stop();
   });
 
@@ -141,17 +142,17 @@ describe("the mailbox fetcher", () => {
       open: async () => (server.isBroken ? await fails("folder")() : (undefined as never)),
     });
     await clock.advance(0);
-    expect(fetcher.finding()).not.toBeNull();
+    expect(fetcher.findings()).not.toEqual([]);
     server.isBroken = false;
     await clock.advance(MINUTE_MS);
-    expect(fetcher.finding()).toBeNull();
+    expect(fetcher.findings()).toEqual([]);
     await fetcher.stop();
   });
 
   test("does not connect without an account", async () => {
     const { clock, counts, fetcher } = start({ account: err("There are several accounts.") });
     await clock.advance(0);
-    expect([counts.opened, fetcher.finding()]).toEqual([0, "Reports from the mailbox: There are several accounts."]);
+    expect([counts.opened, fetcher.findings()]).toEqual([0, ["Reports from the mailbox: There are several accounts."]]);
     await fetcher.stop();
   });
 
@@ -182,12 +183,12 @@ describe("the mailbox fetcher", () => {
     });
     await clock.advance(MINUTE_MS);
     expect(counts.opened).toBeGreaterThan(2);
-    expect(fetcher.finding()).toContain("Internal error");
+    expect(fetcher.findings().join()).toContain("Internal error");
     expect(logged).toHaveLength(1);
     expect(logged[0]).toContain("a bug");
     isBroken = false;
     await clock.advance(5 * MINUTE_MS);
-    expect(fetcher.finding()).toBeNull();
+    expect(fetcher.findings()).toEqual([]);
     isBroken = true;
     session.tell();
     await clock.advance(MINUTE_MS);

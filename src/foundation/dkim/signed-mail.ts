@@ -1,10 +1,10 @@
-import { err, ok, type Result } from "../../../foundation/base/errors.ts";
-import { nextTurn } from "../../../foundation/base/clock.ts";
+import { err, ok, type Result } from "../base/errors.ts";
+import { nextTurn } from "../base/clock.ts";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { VerifiedSignature } from "mailauth/lib/dkim/dkim-verifier.js";
-import { parseDomain } from "../../../foundation/mail/domain.ts";
-import type { DnsOutcome, DnsResolver, DnsResponse, DnsType } from "../../../foundation/net/dns.ts";
+import { parseDomain } from "../mail/domain.ts";
+import type { DnsOutcome, DnsResolver, DnsResponse, DnsType } from "../net/dns.ts";
 
 /** Limits of what the verifier gets, whose cost is quadratic in some of them. */
 export const HEADER_LIMITS = {

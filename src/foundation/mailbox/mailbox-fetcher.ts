@@ -1,34 +1,35 @@
 import { readFileSync } from "node:fs";
-import type { Clock } from "../../../foundation/base/clock.ts";
-import { type Result, isDatabaseState, errorText } from "../../../foundation/base/errors.ts";
-import type { Runtime } from "../../../foundation/db/runtime.ts";
-import { runTokenCommand } from "../../../foundation/net/access-token.ts";
-import { type ImapLogin, ImapFailure, formatImapUrl, type ImapUrl } from "../../../foundation/net/imap-client.ts";
-import { type ImapMark, openImapSession, type ImapSession } from "../../../foundation/net/imap-session.ts";
+import type { Clock } from "../base/clock.ts";
+import { type Result, isDatabaseState, errorText } from "../base/errors.ts";
+import type { Runtime } from "../db/runtime.ts";
+import { runTokenCommand } from "../net/access-token.ts";
+import { type ImapLogin, ImapFailure, formatImapUrl, type ImapUrl } from "../net/imap-client.ts";
+import { type ImapMark, openImapSession, type ImapSession } from "../net/imap-session.ts";
+import { MailboxStore, type MailboxTables } from "./mailbox-store.ts";
 import {
-  MailboxStore,
   MailboxSync,
-  type MailboxSyncDeps,
-  MessageMarker,
   type MailboxSession,
+  type MailTaker,
+  type SpaceReserve,
   type SyncResult,
 } from "./mailbox-sync.ts";
-import type { Random } from "../../../foundation/base/secrets.ts";
-import { Recurring } from "../../../foundation/base/recurring.ts";
-import { wait, waitFor } from "../../../foundation/base/wait.ts";
+import { MessageMarker, type ProcessedMessages } from "./message-marker.ts";
+import type { Random } from "../base/secrets.ts";
+import { Recurring } from "../base/recurring.ts";
+import { wait, waitFor } from "../base/wait.ts";
 
-/** The mailbox from which report mail is fetched. */
-export interface ImapSettings {
+/** A mailbox from which mail is fetched. */
+export interface MailboxSettings {
+  /** The name of the setting with the URL. */
+  readonly setting: string;
   readonly url: ImapUrl;
   /** A file with the password, or a command that prints a token; both null when the password is in the URL. */
   readonly passwordFile: string | null;
   readonly tokenCommand: string | null;
   readonly caFile: string | null;
   readonly after: ImapMark;
-  /** The name of the account that gets the reports; null for the only account. */
+  /** The name of the account that gets what is in the mails; null for the only account. */
   readonly account: string | null;
-  /** The address that reports are sent to; null when it is not known. */
-  readonly address: string | null;
 }
 
 const SECRET_CHARACTERS_MAX = 1_024;
@@ -42,7 +43,7 @@ const textOf = (path: string) => {
   }
 };
 
-const secretOf = async (settings: ImapSettings, clock: Clock): Promise<ImapLogin["secret"]> => {
+const secretOf = async (settings: MailboxSettings, clock: Clock): Promise<ImapLogin["secret"]> => {
   const { url, passwordFile, tokenCommand } = settings;
   if (tokenCommand !== null) {
     const token = await runTokenCommand(tokenCommand, clock);
@@ -52,38 +53,51 @@ const secretOf = async (settings: ImapSettings, clock: Clock): Promise<ImapLogin
   const value = passwordFile === null ? (url.password ?? "") : textOf(passwordFile).replace(/\r?\n$/, "");
   if (value !== "" && value.length <= SECRET_CHARACTERS_MAX && !/\p{Cc}/u.test(value))
     return { kind: "password", value };
-  throw new ImapFailure("settings", `${passwordFile ?? "POSTWARDEN_IMAP_URL"} does not hold a password on one line.`);
+  throw new ImapFailure("settings", `${passwordFile ?? settings.setting} does not hold a password on one line.`);
 };
 
 /** The current credentials: files are read and the command is run at each login, so that secrets may change. */
-export const imapLoginOf = async (settings: ImapSettings, clock: Clock): Promise<ImapLogin> => ({
+export const imapLoginOf = async (settings: MailboxSettings, clock: Clock): Promise<ImapLogin> => ({
   url: settings.url,
   secret: await secretOf(settings, clock),
   ca: settings.caFile === null ? null : textOf(settings.caFile),
 });
 
 /** The key of the state of a mailbox. Another port or login method does not change it. */
-export const mailboxNameOf = ({ url: { user, host, folder } }: ImapSettings): string =>
+export const mailboxNameOf = ({ url: { user, host, folder } }: MailboxSettings): string =>
   JSON.stringify([user, host, folder]);
 
-export interface MailboxDeps extends Pick<MailboxSyncDeps, "queue" | "ingester" | "reserve"> {
-  /** The account that gets the reports: the named one, or with null the only one. The error is a sentence. */
+/** How the log and the findings call what is fetched: `report mail`, `Reports`. */
+export interface MailboxWords {
+  readonly mail: string;
+  readonly contents: string;
+}
+
+/** What the mails of a mailbox are for. */
+export interface MailboxDeps {
+  readonly words: MailboxWords;
+  readonly tables: MailboxTables;
+  readonly mail: MailTaker & ProcessedMessages;
+  readonly reserve: SpaceReserve;
+  /** The account that gets what is in the mails: the named one, or with null the only one. The error is a sentence. */
   readonly accountOf: (name: string | null) => Result<string, string>;
 }
 
-/** What fetches report mail from a mailbox; null when none is configured. */
+/** What fetches mail from a mailbox; null when none is configured. */
 export const openMailbox = (
   runtime: Runtime,
-  settings: ImapSettings | null,
-  { accountOf, ...deps }: MailboxDeps,
+  settings: MailboxSettings | null,
+  { words, tables, mail, reserve, accountOf }: MailboxDeps,
 ): MailboxFetcher | null => {
   if (settings === null) return null;
   const { db, clock } = runtime;
   const { after } = settings;
-  const store = new MailboxStore(db);
-  const marker = new MessageMarker(runtime, { store, after, onRefusal: (refusal) => fetcher.noteRefusal(refusal) });
+  const store = new MailboxStore(db, tables);
+  const onRefusal = (refusal: string | null) => fetcher.noteRefusal(refusal);
+  const marker = new MessageMarker(runtime, { store, messages: mail, after, onRefusal });
   const fetcher: MailboxFetcher = new MailboxFetcher(runtime, {
-    sync: new MailboxSync(runtime, { ...deps, store, marker, mailbox: mailboxNameOf(settings) }),
+    sync: new MailboxSync(runtime, { store, mail, reserve, marker, mailbox: mailboxNameOf(settings) }),
+    words,
     name: formatImapUrl(settings.url),
     accountId: () => accountOf(settings.account),
     async open() {
@@ -126,7 +140,7 @@ export const reconnectDelayMs = (failures: number, isSlow: boolean, random: Rand
   return delayMs - random.integer(Math.floor(delayMs / 2));
 };
 
-/** Fetches report mail from a mailbox while the service runs, and reconnects whatever happens to the connection. */
+/** Fetches mail from a mailbox while the service runs, and reconnects whatever happens to the connection. */
 export class MailboxFetcher {
   readonly #stopping = new AbortController();
   readonly #fetching: Recurring;
@@ -143,14 +157,15 @@ export class MailboxFetcher {
       /** Opens the mailbox. Rejects with an `ImapFailure`. */
       open: () => Promise<MailboxSession & Pick<ImapSession, "untilNews" | "close" | "messages">>;
       sync: Pick<MailboxSync, "run">;
-      /** The account that gets the reports; the error is a sentence. */
+      words: MailboxWords;
+      /** The account that gets what is in the mails; the error is a sentence. */
       accountId: () => Result<string, string>;
       /** The name of the mailbox in the log. */
       name: string;
     },
   ) {
     this.#fetching = new Recurring(runtime, {
-      name: "report mail fetcher",
+      name: `${deps.words.mail} fetcher`,
       fields: { mailbox: deps.name },
       run: (_, succeeded) => this.#connect(succeeded),
       retryMs: () => this.#reconnectMs(false),
@@ -168,10 +183,10 @@ export class MailboxFetcher {
     await this.#fetching.stop();
   }
 
-  /** Why report mail is not fetched, or not marked, for the operator; null when it is. */
-  finding(): string | null {
+  /** Why mail is not fetched, or not marked, for the operator. */
+  findings(): readonly string[] {
     const problem = this.#problem ?? this.#refusal;
-    return problem === null ? null : `Reports from the mailbox: ${problem}`;
+    return problem === null ? [] : [`${this.deps.words.contents} from the mailbox: ${problem}`];
   }
 
   /** Notes why the server refuses to mark messages, which does not prevent fetching; null when it does not. */
@@ -214,7 +229,7 @@ export class MailboxFetcher {
     this.#close = () => session.close();
     try {
       const fields = { mailbox: this.deps.name, messages: session.messages };
-      this.runtime.log.info("fetching report mail by IMAP", fields);
+      this.runtime.log.info(`fetching ${this.deps.words.mail} by IMAP`, fields);
       while (!this.#stopping.signal.aborted) {
         const result = await this.deps.sync.run(session, accountId, () => this.#stopping.signal.aborted);
         this.#worksSinceMs ??= this.runtime.clock.monotonicMs();
@@ -232,13 +247,13 @@ export class MailboxFetcher {
   /** Logs what went wrong, once for each problem, and makes it a finding. Returns whether only the operator can fix it. */
   #note({ kind, message }: ImapFailure) {
     const { log } = this.runtime;
-    const { name } = this.deps;
+    const { name, words } = this.deps;
     const isSlow = kind === "login" || kind === "folder";
     if (!isSlow && kind !== "settings" && this.#failures <= UNNOTICED_MAX) {
       log.info("the IMAP connection ended; reconnecting", { mailbox: name, error: message });
       return false;
     }
-    if (this.#problem !== message) log.warn("fetching report mail failed", { mailbox: name, error: message });
+    if (this.#problem !== message) log.warn(`fetching ${words.mail} failed`, { mailbox: name, error: message });
     this.#problem = message;
     return isSlow;
   }

@@ -9,7 +9,7 @@ import type { ImapMark } from "../../../foundation/net/imap-session.ts";
 import { sampleReportMail } from "../../../testing/dmarc-reports.ts";
 import { createIngestHarness, type IngestHarness, type IngestHarnessOptions } from "../../../testing/ingest-harness.ts";
 import { createMailboxHarness, FakeFolder } from "../../../testing/mailbox-harness.ts";
-import { MAILBOX_DAY_BYTES_MAX, UNMARKED_MAX } from "./mailbox-sync.ts";
+import { MAILBOX_DAY_BYTES_MAX, UNMARKED_MAX } from "../../../foundation/mailbox/mailbox-sync.ts";
 
 const newHarness = createIngestHarness();
 const mail = (reportId: string, domain = "example.com") => sampleReportMail({ reportId, domain });
