@@ -13,7 +13,7 @@ const IDENTIFIER =
   /^(id|.*_id|reference|mode|status|sub_status|kind|plan|hash|token|via|trigger|outcome|classification|digest|uid_validity)$/;
 /** Configuration that other data refers to: reported, not changed. */
 const KEPT =
-  /^(accounts\.name|users\.email|audit_log\.(user|host|action)|dmarc_mailboxes\.mailbox|suppressions\.entry|.*\.(webhook_)?url)$/;
+  /^(accounts\.name|users\.email|audit_log\.(user|host|action)|(dmarc|bounce)_mailboxes\.mailbox|suppressions\.entry|.*\.(webhook_)?url)$/;
 /** Filled by the tests in their own way. */
 const OWN = new Set([
   "dmarc_raw",

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { bounceMailOf } from "../testing/bounce-mails.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 import { sampleReportMail } from "../testing/dmarc-reports.ts";
 import { createImapStubs } from "../testing/imap-stub.ts";
@@ -58,4 +59,24 @@ test("`serve` fetches what is there and what comes, flags it, and stops beside a
   });
   expect((await serving).status).toBe(0);
   expect(stub.messages.map(({ flags }) => flags)).toEqual(["\\Seen", "\\Seen"]);
+});
+
+test("`serve` fetches bounces, and `bounces imap-check` counts what is left", async () => {
+  const { stub, run, settings } = await setUp();
+  const bounces = { BOUNCE_IMAP_URL: settings.IMAP_URL, BOUNCE_IMAP_SIGNED_BY: "anyone", BOUNCE_IMAP_AFTER: "delete" };
+  stub.deliver(bounceMailOf("anna@b.example"));
+  const look = await run(["bounces", "imap-check", "--json"], { settings: bounces });
+  expect(look.json).toMatchObject({ messages: 1, messages_to_fetch: 1, after: "delete", account_problem: null });
+  const serving = run(["serve"], {
+    settings: { ...bounces, PORT: "0", DNS_SERVERS: "127.0.0.1:9" },
+    untilSignal: async () => {
+      await stub.until(/^IDLE$/);
+      return "SIGTERM";
+    },
+  });
+  expect((await serving).status).toBe(0);
+  const { json } = await run(["bounces", "list", "--json"], { settings: bounces });
+  expect(json).toMatchObject({ bounces: [{ email: "anna@b.example", kind: "hard", source: "mailbox" }] });
+  const none = await run(["bounces", "imap-check"]);
+  expect([none.status, none.err]).toEqual([1, expect.stringContaining("POSTWARDEN_BOUNCE_IMAP_URL is not set")]);
 });

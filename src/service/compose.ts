@@ -103,8 +103,7 @@ export class Service {
     const { clock, random } = options.platform;
     const runtime: Runtime = { db, clock, log, random };
     this.runtime = runtime;
-    this.metrics = new Metrics(clock);
-    this.activity = new HourlyActivity(log);
+    [this.metrics, this.activity] = [new Metrics(clock), new HourlyActivity(log)];
     db.onCommitted((fact) => {
       this.metrics.activity.count(fact);
       this.activity.count(fact);
@@ -136,10 +135,7 @@ export class Service {
     this.engine = openEngine(options, { platform, fresh, network, suppressions: this.suppressions });
     const { engines, smtp } = this.engine;
     this.bounces = new Bounces(runtime, new BounceStore(db));
-    this.bounceMailbox = openBounceMailbox(runtime, config.bounceImap, {
-      ...{ bounces: this.bounces, resolver, reserve: this.dmarc.reports.reserve },
-      accountOf: (name) => accountOfSetting(accounts, "POSTWARDEN_BOUNCE_IMAP_ACCOUNT", name),
-    });
+    this.bounceMailbox = openBounces(runtime, config, { service: this, resolver });
     const attempts = this.bounces.addedTo(this.engine.attempts);
     this.verification = new VerifySlice(runtime, { engines, attempts, credits });
     this.policy = openPolicy(runtime, config, this);
@@ -202,6 +198,16 @@ const openEngine = (
   const noteNetwork: ThreadedEngineDeps["noteNetwork"] = (tally) => network.add(tally);
   return new ThreadedEngine(platform, config, { log, start, matchSuppression, noteNetwork });
 };
+
+const openBounces = (
+  runtime: Runtime,
+  { bounceImap }: Config,
+  { service, resolver }: { readonly service: Service; readonly resolver: DnsResolver },
+): MailboxFetcher | null =>
+  openBounceMailbox(runtime, bounceImap, {
+    ...{ bounces: service.bounces, resolver, reserve: service.dmarc.reports.reserve },
+    accountOf: (name) => accountOfSetting(service.accounts.store, "POSTWARDEN_BOUNCE_IMAP_ACCOUNT", name),
+  });
 
 const openPolicy = (
   runtime: Runtime,

@@ -50,3 +50,38 @@ describe("the mailbox", () => {
     }
   });
 });
+
+describe("the mailbox of bounces", () => {
+  const readBounces = (given: Environment) =>
+    readConfig(
+      Object.fromEntries(Object.entries(given).map(([name, value]) => [`POSTWARDEN_BOUNCE_IMAP_${name}`, value])),
+    );
+  const whole = { URL, SIGNED_BY: "example.com, News.Example.com" };
+
+  test.each<[Environment, readonly string[] | null]>([
+    [whole, ["example.com", "news.example.com"]],
+    [{ ...whole, SIGNED_BY: "Anyone" }, null],
+  ])("%o", (given, signedBy) => {
+    const config = readBounces(given);
+    expect(config.ok && config.value.bounceImap).toMatchObject({
+      ...{ setting: "POSTWARDEN_BOUNCE_IMAP_URL", url: { folder: "DMARC" }, after: { kind: "seen" }, signedBy },
+    });
+    expect(config.ok && config.value.imap).toBeNull();
+    expect(config.ok && settingsInForce(config.value).POSTWARDEN_BOUNCE_IMAP_AFTER).toBe("seen");
+  });
+
+  test.each([
+    [{ URL }, "POSTWARDEN_BOUNCE_IMAP_URL requires POSTWARDEN_BOUNCE_IMAP_SIGNED_BY"],
+    [{ SIGNED_BY: "example.com" }, "POSTWARDEN_BOUNCE_IMAP_SIGNED_BY requires POSTWARDEN_BOUNCE_IMAP_URL"],
+    [{ ACCOUNT: "main" }, "POSTWARDEN_BOUNCE_IMAP_ACCOUNT requires POSTWARDEN_BOUNCE_IMAP_URL"],
+    [{ ...whole, SIGNED_BY: "a b" }, 'POSTWARDEN_BOUNCE_IMAP_SIGNED_BY: "a b" is neither a domain'],
+    [{ ...whole, SIGNED_BY: "example.com,anyone" }, "is either domains or anyone"],
+    [{ ...whole, AFTER: "move:DMARC" }, "POSTWARDEN_BOUNCE_IMAP_AFTER moves messages into the folder they are in"],
+    [{ ...whole, PASSWORD_FILE: "/p" }, "POSTWARDEN_BOUNCE_IMAP_URL needs exactly one of"],
+  ] as const)("%o is refused, without the password", (given, sentence) => {
+    const config = readBounces(given);
+    const problems = config.ok ? [] : config.error;
+    expect(problems).toEqual([expect.stringContaining(sentence)]);
+    expect(problems.join()).not.toContain("hunter2");
+  });
+});

@@ -11,6 +11,8 @@ export const SHARED_TABLES: Readonly<Record<string, string>> = {
   dmarc_reverse_names: "names of addresses on the internet",
   machine_acknowledgements: "what operators know about the machine",
   dmarc_mailboxes: "the operator's mailbox for the reports of all accounts",
+  bounce_mailboxes: "the operator's mailbox for the bounces of one account",
+  bounce_mailbox_marks: "messages of that mailbox, by their numbers",
 };
 
 /** What the columns of a table refer to; found once for each schema. */

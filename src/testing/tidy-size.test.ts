@@ -10,17 +10,17 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 25_847,
   blocklist: 61_849,
   bulk: 53_488,
-  cli: 57_543,
-  dashboard: 166_495,
+  cli: 57_780,
+  dashboard: 166_499,
   dmarc: 224_468,
-  doctor: 13_682,
-  foundation: 98_708,
+  doctor: 13_703,
+  foundation: 106_081,
   "main.ts": 133,
   notifications: 35_099,
-  service: 51_580,
-  verify: 72_913,
+  service: 52_405,
+  verify: 75_807,
 };
-const FILES_MAX = 760;
+const FILES_MAX = 768;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

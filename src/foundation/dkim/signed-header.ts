@@ -10,6 +10,8 @@ import { asNodeResolver, HEADER_LIMITS, limitQueries, readSignedMail, type Resol
 export type HeaderProof =
   | {
       readonly kind: "signed";
+      /** The DNS name of the key. */
+      readonly key: string;
       /** `b=`: no other message has it. */
       readonly signature: string;
       /** The only recipient that the signed header names, as written; null when it names several, or is not clear. */
@@ -17,7 +19,7 @@ export type HeaderProof =
     }
   | { readonly kind: "unsigned" }
   /** A key could not be looked up: another attempt may succeed. */
-  | { readonly kind: "unknown"; readonly domain: string };
+  | { readonly kind: "unknown"; readonly key: string };
 
 const DEADLINE_MS = 15_000;
 const KEY_BITS_MIN = 1_024;
@@ -46,7 +48,7 @@ export const proveHeader = async (
     work.catch(() => undefined);
     return waitFor(clock, work, { signal });
   });
-  return done.ok ? done.value : { kind: "unknown", domain: domains[0] ?? "" };
+  return done.ok ? done.value : { kind: "unknown", key: domains.join(", ") };
 };
 
 interface Circumstances {
@@ -89,7 +91,7 @@ const prove = async (
   const key = await getPublicKey("DKIM", name, KEY_BITS_MIN, resolve, { hashAlgo: "sha256" }).catch(codeOfError);
   if (typeof key === "string") {
     const isDefinite = key === "ENOTFOUND" || key === "ENODATA" || !isOfDns(key);
-    return isDefinite ? UNSIGNED : { kind: "unknown", domain: domain.value.ascii };
+    return isDefinite ? UNSIGNED : { kind: "unknown", key: name };
   }
   if (key.testing === true) return UNSIGNED;
   const lines = getSigningHeaderLines(fields, tag("h"), true);
@@ -100,7 +102,7 @@ const prove = async (
   const isRsa = algorithm.startsWith("rsa");
   const signed = isRsa ? text : createHash("sha256").update(text).digest();
   const isValid = verify(isRsa ? "RSA-SHA256" : null, signed, key.publicKey, Buffer.from(tag("b"), "base64"));
-  return isValid ? { kind: "signed", signature: tag("b"), recipient: soleRecipient(fields) } : UNSIGNED;
+  return isValid ? { kind: "signed", key: name, signature: tag("b"), recipient: soleRecipient(fields) } : UNSIGNED;
 };
 
 /** The codes of mailauth for keys that cannot be used. */
@@ -120,11 +122,9 @@ const soleRecipient = (fields: readonly HeaderLine[]): string | null => {
   if (field === undefined || to.length > 1 || fields.some(({ key }) => key === "cc")) return null;
   const line = field.line.toString();
   if (line.length > RECIPIENT_CHARACTERS_MAX) return null;
+  const unfolded = line.slice(line.indexOf(":") + 1).replace(/\r?\n/g, "");
   // input ≤ 2,000 characters
-  const text = line
-    .slice(line.indexOf(":") + 1)
-    .replace(/\r?\n/g, "")
-    .replace(/"(?:[^"\\]|\\.)*"/g, " ");
+  const text = unfolded.replace(/"(?:[^"\\]|\\.)*"/g, " ");
   if (/[,;:()"]/.test(text)) return null;
   // input ≤ 2,000 characters
   const [, inBrackets, bare] = /^[^<>]*<([^<>\s]+@[^<>\s]+)>\s*$|^\s*([^\s<>]+@[^\s<>]+)\s*$/.exec(text) ?? [];

@@ -34,6 +34,7 @@ const KEPT: ReadonlySet<string> = new Set([
     "accounts.name",
     "users.email",
     "dmarc_mailboxes.mailbox",
+    "bounce_mailboxes.mailbox",
     "suppressions.entry",
     "dmarc_domains.token",
   ],

@@ -78,13 +78,8 @@ export class ReportMessages implements MailTaker, ProcessedMessages {
   }
 
   take({ accountId, bytes, deliveredAtMs }: FetchedMessage, note: (tx: Tx, item: string) => void): Promise<string> {
-    return this.deps.queue.add(
-      {
-        ...{ accountId, mode: "live", domain: null, via: "imap", name: null },
-        ...{ bytes, deliveredAtMs, client: null, helo: null, mailFrom: null },
-      },
-      note,
-    );
+    const fetched = { accountId, mode: "live", domain: null, via: "imap", name: null, bytes, deliveredAtMs } as const;
+    return this.deps.queue.add({ ...fetched, client: null, helo: null, mailFrom: null }, note);
   }
 
   idle(): Promise<void> {

@@ -2,7 +2,7 @@ import type { Result } from "../../../foundation/base/errors.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
 import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
-import { proveHeader } from "../../../foundation/dkim/signed-header.ts";
+import { type HeaderProof, proveHeader } from "../../../foundation/dkim/signed-header.ts";
 import { type MailboxFetcher, openMailbox, type MailboxSettings } from "../../../foundation/mailbox/mailbox-fetcher.ts";
 import type { MailboxTables } from "../../../foundation/mailbox/mailbox-store.ts";
 import type { FetchedMessage, MailTaker, SpaceReserve } from "../../../foundation/mailbox/mailbox-sync.ts";
@@ -39,13 +39,16 @@ export const openBounceMailbox = (
   { reserve, accountOf, ...deps }: BounceMailboxDeps,
 ): MailboxFetcher | null =>
   openMailbox(runtime, settings, {
-    ...{ reserve, accountOf, tables: BOUNCE_MAILBOX_TABLES, words: { mail: "bounces", contents: "Bounces" } },
+    reserve,
+    accountOf,
+    tables: BOUNCE_MAILBOX_TABLES,
+    words: { mail: "bounces", contents: "Bounces" },
     mail: new BounceMessages(runtime, { ...deps, signedBy: settings?.signedBy ?? null }),
   });
 
 /** For this time a key that cannot be looked up keeps its message, and those behind it, from being read. */
 export const KEY_WAIT_MS = 60 * 60_000;
-const DOMAINS_KEPT_MAX = 100;
+const KEYS_KEPT_MAX = 100;
 
 const FATES: Readonly<Record<string, MessageFate>> = {
   bounce: "done",
@@ -65,7 +68,7 @@ const STATEMENTS = {
  */
 export class BounceMessages implements MailTaker, ProcessedMessages {
   readonly #sql;
-  /** Since when keys could not be looked up, by domain. */
+  /** Since when keys could not be looked up, by their names. */
   readonly #unknownSince = new Map<string, number>();
 
   constructor(
@@ -98,25 +101,27 @@ export class BounceMessages implements MailTaker, ProcessedMessages {
   }
 
   async #read({ bytes, deliveredAtMs }: Pick<FetchedMessage, "bytes" | "deliveredAtMs">): Promise<BounceMail> {
-    const { clock } = this.runtime;
-    const { signedBy: domains, resolver } = this.deps;
-    const prove =
-      domains === null ? null : (returned: Uint8Array) => proveHeader(returned, { domains, resolver, clock });
-    const read = await readBounceMail(bytes, { prove, deliveredAtMs, nowMs: clock.nowMs() });
-    if (read.outcome !== "unknown") {
-      this.#unknownSince.clear();
-      return read;
-    }
-    if (this.#waitsFor(read.domain))
-      throw new ImapFailure("unreachable", `The DKIM key of ${read.domain} could not be looked up in DNS.`);
+    const { signedBy } = this.deps;
+    const prove = signedBy === null ? null : (returned: Uint8Array) => this.#prove(returned, signedBy);
+    const read = await readBounceMail(bytes, { prove, deliveredAtMs, nowMs: this.runtime.clock.nowMs() });
+    if (read.outcome !== "unknown") return read;
+    if (this.#waitsFor(read.key))
+      throw new ImapFailure("unreachable", `The DKIM key ${read.key} could not be looked up in DNS.`);
     return { outcome: "unproven", bounces: [] };
   }
 
-  #waitsFor(domain: string): boolean {
+  async #prove(returned: Uint8Array, domains: readonly string[]): Promise<HeaderProof> {
+    const { resolver } = this.deps;
+    const proof = await proveHeader(returned, { domains, resolver, clock: this.runtime.clock });
+    if (proof.kind === "signed") this.#unknownSince.delete(proof.key);
+    return proof;
+  }
+
+  #waitsFor(key: string): boolean {
     const nowMs = this.runtime.clock.monotonicMs();
-    if (this.#unknownSince.size >= DOMAINS_KEPT_MAX) this.#unknownSince.clear();
-    const sinceMs = this.#unknownSince.get(domain) ?? nowMs;
-    this.#unknownSince.set(domain, sinceMs);
+    if (this.#unknownSince.size >= KEYS_KEPT_MAX) this.#unknownSince.clear();
+    const sinceMs = this.#unknownSince.get(key) ?? nowMs;
+    this.#unknownSince.set(key, sinceMs);
     return nowMs - sinceMs < KEY_WAIT_MS;
   }
 }

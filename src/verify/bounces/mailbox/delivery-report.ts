@@ -23,7 +23,7 @@ export interface DeliveryReport {
 
 const STATUS_BYTES_MAX = 256 * 1024;
 /** One message has one recipient in its header: reports with more are of software, or an attack. */
-export const RECIPIENTS_MAX = 100;
+export const REPORTED_RECIPIENTS_MAX = 100;
 const FIELD_CHARACTERS_MAX = 4_000;
 
 /** RFC 3464, and RFC 6533 for addresses in UTF-8. */
@@ -35,13 +35,13 @@ const RETURNED_TYPES: ReadonlySet<string> = new Set([
   "message/global-headers",
 ]);
 
-/** Reads a delivery status notification (RFC 3464); null when a message is none, or reports more than the limits allow. */
+/** Reads a delivery status notification (RFC 3464); null for any other message, and beyond the limits. */
 export const readDeliveryReport = (parts: readonly MimePart[]): DeliveryReport | null => {
   const at = parts.findIndex(({ contentType }) => STATUS_TYPES.has(contentType));
   const status = parts[at];
   if (status === undefined || status.bytes.length > STATUS_BYTES_MAX) return null;
   const recipients = groupsOf(status.bytes).flatMap(recipientOf);
-  if (recipients.length === 0 || recipients.length > RECIPIENTS_MAX) return null;
+  if (recipients.length === 0 || recipients.length > REPORTED_RECIPIENTS_MAX) return null;
   const returned = parts.slice(at + 1).find(({ contentType }) => RETURNED_TYPES.has(contentType));
   return { recipients, returned: returned?.bytes ?? null };
 };

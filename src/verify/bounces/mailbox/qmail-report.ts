@@ -1,6 +1,6 @@
 import { parseAddress } from "../../../foundation/mail/address.ts";
 import type { MimePart } from "../../../foundation/mail/mime-reader.ts";
-import { type DeliveryReport, RECIPIENTS_MAX, type ReportedRecipient } from "./delivery-report.ts";
+import { type DeliveryReport, REPORTED_RECIPIENTS_MAX, type ReportedRecipient } from "./delivery-report.ts";
 
 /** The text before the message; replies of servers are in it. */
 const TEXT_BYTES_MAX = 64 * 1024;
@@ -11,7 +11,7 @@ const RECIPIENT = /^<([^<>\n]{3,320})>:\n/;
 const REPLY = "Remote host said: ";
 const STATUS = /\(#([245]\.\d{1,3}\.\d{1,3})\)/;
 
-/** Reads a report of qmail (the QSBMF format, https://cr.yp.to/proto/qsbmf.txt); null when a message is none. */
+/** Reads a report of qmail (the QSBMF format, https://cr.yp.to/proto/qsbmf.txt); null for any other message. */
 export const readQmailReport = ([part, ...others]: readonly MimePart[]): DeliveryReport | null => {
   if (part === undefined || others.length > 0 || part.contentType !== "text/plain") return null;
   const text = new TextDecoder("latin1").decode(part.bytes.subarray(0, TEXT_BYTES_MAX)).trimStart();
@@ -19,7 +19,7 @@ export const readQmailReport = ([part, ...others]: readonly MimePart[]): Deliver
   const broken = BREAK.exec(text);
   if (broken === null) return null;
   const recipients = text.slice(0, broken.index).split("\n\n").flatMap(recipientOf);
-  if (recipients.length === 0 || recipients.length > RECIPIENTS_MAX) return null;
+  if (recipients.length === 0 || recipients.length > REPORTED_RECIPIENTS_MAX) return null;
   const returned = text.slice(broken.index + broken[0].length).trimStart();
   return { recipients, returned: Buffer.from(returned, "latin1") };
 };

@@ -26,17 +26,17 @@ interface MailCircumstances {
   readonly nowMs: number;
 }
 
-/** Reads a mail of the mailbox. `unknown`: a key of this domain could not be looked up. */
+/** Reads a mail of the mailbox. `unknown`: the key of this name could not be looked up. */
 export const readBounceMail = async (
   bytes: Uint8Array,
   { prove, deliveredAtMs, nowMs }: MailCircumstances,
-): Promise<BounceMail | { readonly outcome: "unknown"; readonly domain: string }> => {
+): Promise<BounceMail | { readonly outcome: "unknown"; readonly key: string }> => {
   const message = await readMessage(bytes);
   const parts = message.ok ? message.value.parts : [];
   const report = readDeliveryReport(parts) ?? readQmailReport(parts);
   if (report === null) return nothing("other");
   const proof = prove === null || report.returned === null ? null : await prove(report.returned);
-  if (proof?.kind === "unknown") return { outcome: "unknown", domain: proof.domain };
+  if (proof?.kind === "unknown") return { outcome: "unknown", key: proof.key };
   const believed = prove === null ? byWord(report, bytes) : byProof(report, proof);
   if (believed.length === 0) return nothing("unproven");
   const atMs = deliveredAtMs ?? Number.NaN;
