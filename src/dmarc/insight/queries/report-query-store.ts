@@ -99,10 +99,10 @@ const NEWEST_FIRST = "ORDER BY r.day DESC, r.number DESC";
 const REPORTER = `($reporter IS NULL OR lower(coalesce(r.org, '')) = $reporter OR r.org GLOB '*[^ -~]*' OR ${AUTHOR} = $reporter)`;
 /** Reads reports by an index that has all or nearly all of what they are filtered by. */
 const listing = (from: string) => {
-  const listed = `FROM dmarc_reports r ${from} AND r.domain = $domain AND r.is_complete = 1 AND r.day >= $fromDay
-    AND (r.day, r.number) < ($day, $number)`;
+  const listed = `FROM dmarc_reports r ${from} AND r.domain = $domain AND r.is_complete = 1 AND (r.day, r.number) < ($day, $number)`;
   return {
-    keyAt: `SELECT r.day, r.number ${listed} ${NEWEST_FIRST} LIMIT 1 OFFSET $skipped`,
+    keyAt: `SELECT r.day, r.number ${listed} AND r.day >= $fromDay ${NEWEST_FIRST} LIMIT 1 OFFSET $skipped`,
+    // SQLite ends a search at one condition only: with a second one about the day it would read on to the first day.
     matching: `SELECT r.number, r.day, r.org, r.authenticity, ${AUTHOR} author ${listed} AND (r.day, r.number) >= ($endDay, $endNumber)
       AND ($trusted IS NULL OR (instr(r.sameness, ' ') = 0) = $trusted) AND ${REPORTER} ${NEWEST_FIRST} LIMIT $limit`,
   };
@@ -195,7 +195,6 @@ export class ReportQueryStore {
     const trusted = filters.trusted === undefined ? null : Number(filters.trusted);
     return this.#listingOf(authenticity).matching.all({
       domain,
-      fromDay,
       ...before,
       endDay: end?.day ?? fromDay,
       endNumber: end?.number ?? 0,
