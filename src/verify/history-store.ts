@@ -1,11 +1,12 @@
-import { and, asc, count, desc, eq, gt, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
+import type { Statement } from "bun:sqlite";
+import { cached } from "../foundation/base/bounded-map.ts";
 import type { KeyMode } from "../foundation/base/secrets.ts";
 import type { IdWindow } from "../foundation/base/walk.ts";
 import type { Db } from "../foundation/db/open.ts";
 import { verifications } from "../foundation/db/schema.ts";
 import { SUB_STATUSES, type SubStatus, type Verdict, VERDICT_OF } from "./result.ts";
 import type { VerificationRow } from "./store.ts";
-import { statements } from "../foundation/db/statements.ts";
+import { selectionOf } from "../foundation/db/statements.ts";
 
 /** Whose verifications: those of all keys and users of an account. */
 export interface HistoryOwner {
@@ -36,7 +37,6 @@ export interface LaneFilters extends HistoryFilters {
   readonly isReadByKey?: boolean;
 }
 
-const table = verifications;
 /** Behind every id. */
 const END = "~";
 /** Behind every other character in the order of the database. */
@@ -44,19 +44,16 @@ const LAST_CHARACTER = "\u{10ffff}";
 /** The number of milliseconds that the first 12 digits of an id can count (UUIDv7, RFC 9562 §5.7). */
 const ID_TIMES = 2 ** 48;
 
-const ownedBy = and(eq(table.accountId, sql.placeholder("accountId")), eq(table.mode, sql.placeholder("mode"))) as SQL;
+const OWNED = "account_id = $accountId AND mode = $mode";
+const ROWS = `SELECT ${selectionOf(verifications)} FROM verifications`;
+/** `$ids`: as JSON. */
+const BY_IDS = `${ROWS} WHERE id IN (SELECT value FROM json_each($ids)) ORDER BY id DESC`;
+const FIRST_FROM = `SELECT created_at_ms createdAtMs FROM verifications WHERE ${OWNED} AND id >= $id ORDER BY id LIMIT 1`;
 
-const prepareAll = (db: Db) =>
-  statements({
-    firstFrom: () =>
-      db.orm
-        .select({ createdAtMs: table.createdAtMs })
-        .from(table)
-        .where(and(ownedBy, gte(table.id, sql.placeholder("id"))))
-        .orderBy(asc(table.id))
-        .limit(1)
-        .prepare(),
-  });
+type Parameters = Readonly<Record<string, string | number>>;
+
+/** Statements that are kept: filters make few. */
+const STATEMENTS_KEPT = 100;
 
 /** The least id that was made at a time. */
 export const idOfTime = (time: number): string => {
@@ -66,10 +63,10 @@ export const idOfTime = (time: number): string => {
 
 /** Reads the verifications of an account that are not part of a list. */
 export class HistoryStore {
-  readonly #statements;
+  readonly #prepared: (text: string) => Statement<unknown, [Parameters]>;
 
-  constructor(private readonly db: Db) {
-    this.#statements = prepareAll(db);
+  constructor({ sqlite }: Pick<Db, "sqlite">) {
+    this.#prepared = cached(STATEMENTS_KEPT, (text) => sqlite.prepare(text));
   }
 
   /**
@@ -81,10 +78,11 @@ export class HistoryStore {
     filters: LaneFilters,
     { before, places }: { readonly before: string | null; readonly places: number },
   ): string | null {
-    const ids = lanesOf(owner, filters).map((lane) => {
-      const isBehind = and(lane, before === null ? undefined : lt(table.id, before));
-      const found = this.db.orm.select({ id: table.id }).from(table).where(isBehind).orderBy(desc(table.id));
-      return found.limit(1).offset(places).get()?.id;
+    const values = { ...valuesOf(owner, filters), ...given({ before, places }) };
+    const ids = lanesOf(filters).map(({ lane, ...ofLane }) => {
+      const isBehind = [lane, ...inWindow({ before })].join(" AND ");
+      const text = `SELECT id FROM verifications WHERE ${isBehind} ORDER BY id DESC LIMIT 1 OFFSET $places`;
+      return this.#all<Pick<VerificationRow, "id">>(text, { ...values, ...ofLane })[0]?.id;
     });
     return ids.reduce<string | null>(
       (last, id) => (id !== undefined && (last === null || id > last) ? id : last),
@@ -94,13 +92,11 @@ export class HistoryStore {
 
   /** How many are in the lanes of the filters, counted up to `max`: an index alone answers it. */
   count(owner: HistoryOwner, filters: LaneFilters, max: number): number {
-    return lanesOf(owner, filters).reduce((sum, lane) => {
+    const values = valuesOf(owner, filters);
+    return lanesOf(filters).reduce((sum, { lane, ...ofLane }) => {
       if (sum >= max) return sum;
-      const found = this.db.orm.select({ id: table.id }).from(table).where(lane);
-      const [counted] = this.db.orm
-        .select({ rows: count() })
-        .from(found.limit(max - sum).as("found"))
-        .all();
+      const text = `SELECT count(*) rows FROM (SELECT id FROM verifications WHERE ${lane} LIMIT $limit)`;
+      const [counted] = this.#all<{ rows: number }>(text, { ...values, ...ofLane, limit: max - sum });
       return sum + (counted?.rows ?? 0);
     }, 0);
   }
@@ -109,11 +105,15 @@ export class HistoryStore {
    * The least id of verifications that were requested at or after a time. Ids grow with the time of requests, so that
    * this is found in 48 look-ups.
    */
-  firstIdFrom(owner: HistoryOwner, atMs: number): string {
+  firstIdFrom({ accountId, mode }: HistoryOwner, atMs: number): string {
     let [low, high] = [0, ID_TIMES];
     while (low < high) {
       const middle = Math.floor((low + high) / 2);
-      const first = this.#statements.firstFrom.get({ ...owner, id: idOfTime(middle) });
+      const [first] = this.#all<Pick<VerificationRow, "createdAtMs">>(FIRST_FROM, {
+        accountId,
+        mode,
+        id: idOfTime(middle),
+      });
       if (first === undefined || first.createdAtMs >= atMs) high = middle;
       else low = middle + 1;
     }
@@ -121,60 +121,86 @@ export class HistoryStore {
   }
 
   /** The newest verification of each of the first addresses that begin with a text in lower case. */
-  beginning(owner: HistoryOwner, text: string, limit: number): VerificationRow[] {
+  beginning({ accountId, mode }: HistoryOwner, text: string, limit: number): VerificationRow[] {
     const rows: VerificationRow[] = [];
-    const ofOwner = and(eq(table.accountId, owner.accountId), eq(table.mode, owner.mode));
-    const isBeginning = and(ofOwner, lt(table.normalizedEmail, text + LAST_CHARACTER));
+    const end = text + LAST_CHARACTER;
     for (let after: string | null = null; rows.length < limit;) {
-      const isBehind = after === null ? gte(table.normalizedEmail, text) : gt(table.normalizedEmail, after);
-      const found = this.db.orm.select({ email: table.normalizedEmail }).from(table).where(and(isBeginning, isBehind));
-      const next = found.orderBy(asc(table.normalizedEmail)).limit(1).get();
+      const isBehind: string = after === null ? "normalized_email >= $after" : "normalized_email > $after";
+      const [next]: Array<{ email: string }> = this.#all(
+        `SELECT normalized_email email FROM verifications WHERE ${OWNED} AND normalized_email < $end AND ${isBehind}
+          ORDER BY normalized_email LIMIT 1`,
+        { accountId, mode, end, after: after ?? text },
+      );
       if (next === undefined) break;
       after = next.email;
-      rows.push(...this.list(owner, { email: next.email }, { before: null, limit: 1 }));
+      rows.push(...this.list({ accountId, mode }, { email: next.email }, { before: null, limit: 1 }));
     }
     return rows;
   }
 
   /** The newest first, older than the id `before` and not older than `from`. */
   list(owner: HistoryOwner, filters: LaneFilters, page: IdWindow): VerificationRow[] {
-    const { orm } = this.db;
-    const lanes = lanesOf(owner, filters).map((lane) => and(lane, matching(filters), inWindow(page)));
+    const values = { ...valuesOf(owner, filters), ...given({ ...page }) };
+    const lanes = lanesOf(filters).map(({ lane, ...ofLane }) => {
+      const isListed = [lane, ...matching(filters), ...inWindow(page)].join(" AND ");
+      return { text: `WHERE ${isListed} ORDER BY id DESC LIMIT $limit`, values: { ...values, ...ofLane } };
+    });
     const [lane] = lanes;
-    if (lanes.length === 1) return orm.select().from(table).where(lane).orderBy(desc(table.id)).limit(page.limit).all();
+    if (lane !== undefined && lanes.length === 1) return this.#all(`${ROWS} ${lane.text}`, lane.values);
     const ids = lanes.flatMap((one) =>
-      orm.select({ id: table.id }).from(table).where(one).orderBy(desc(table.id)).limit(page.limit).all(),
+      this.#all<Pick<VerificationRow, "id">>(`SELECT id FROM verifications ${one.text}`, one.values),
     );
     const newest = ids.map(({ id }) => id).toSorted((a, b) => (a < b ? 1 : -1));
-    const isListed = inArray(table.id, newest.slice(0, page.limit));
-    return orm.select().from(table).where(isListed).orderBy(desc(table.id)).all();
+    return this.#all(BY_IDS, { ids: JSON.stringify(newest.slice(0, page.limit)) });
+  }
+
+  #all<R>(text: string, parameters: Parameters): R[] {
+    return this.#prepared(text).all(parameters) as R[];
   }
 }
 
-const inWindow = ({ before, from }: IdWindow): SQL | undefined =>
-  and(before === null ? undefined : lt(table.id, before), from === undefined ? undefined : gte(table.id, from));
+const inWindow = ({ before, from }: Pick<IdWindow, "before" | "from">): readonly string[] => [
+  ...(before === null ? [] : ["id < $before"]),
+  ...(from === undefined ? [] : ["id >= $from"]),
+];
+
+const given = (values: Readonly<Record<string, string | number | boolean | null | undefined>>): Parameters =>
+  Object.fromEntries(
+    Object.entries(values).filter(
+      (entry): entry is [string, string | number] => entry[1] !== undefined && entry[1] !== null,
+    ),
+  );
+
+/** The parameters of the conditions, named like the filters. */
+const valuesOf = ({ accountId, mode }: HistoryOwner, filters: LaneFilters): Parameters =>
+  given({ ...filters, text: filters.text?.toLowerCase(), accountId, mode });
+
+/** A condition, and the parameter that only this one has. */
+interface Lane {
+  readonly lane: string;
+  readonly subStatus?: SubStatus;
+}
 
 /**
  * What a list is read by: pieces of the history that one index has in the order of ids, so that what a filter keeps out is not
  * looked at. A column with a `+` uses no index.
  */
-const lanesOf = ({ accountId, mode }: HistoryOwner, filters: LaneFilters): readonly SQL[] => {
+const lanesOf = (filters: LaneFilters): readonly Lane[] => {
   const { status, keyId, email, source, isReadByKey = true } = filters;
-  const ofOwner = (...more: Array<SQL | undefined>) =>
-    and(eq(table.accountId, accountId), eq(table.mode, mode), ...more) as SQL;
   if (status === "pending")
     return [
-      sql`+${table.accountId} = ${accountId} and ${table.mode} = ${mode}
-        and ${table.id} in (select id from verifications indexed by verifications_pending_once
-          where account_id = ${accountId} and mode = ${mode} and status = 'pending')`,
+      {
+        lane: `+account_id = $accountId AND mode = $mode AND id IN (SELECT id FROM verifications
+          INDEXED BY verifications_pending_once WHERE ${OWNED} AND status = 'pending')`,
+      },
     ];
-  if (email !== undefined) return [ofOwner(eq(table.normalizedEmail, email))];
-  if (source !== undefined) return [ofOwner(eq(table.source, source))];
+  if (email !== undefined) return [{ lane: `${OWNED} AND normalized_email = $email` }];
+  if (source !== undefined) return [{ lane: `${OWNED} AND source = $source` }];
   const subStatuses = subStatusesOf(filters);
   if (keyId !== undefined && (isReadByKey || subStatuses.length === 0))
-    return [sql`+${table.accountId} = ${accountId} and ${table.mode} = ${mode} and ${table.keyId} = ${keyId}`];
-  if (subStatuses.length === 0) return [ofOwner()];
-  return subStatuses.map((subStatus) => ofOwner(eq(table.subStatus, subStatus)));
+    return [{ lane: "+account_id = $accountId AND mode = $mode AND key_id = $keyId" }];
+  if (subStatuses.length === 0) return [{ lane: OWNED }];
+  return subStatuses.map((subStatus) => ({ lane: `${OWNED} AND sub_status = $subStatus`, subStatus }));
 };
 
 const subStatusesOf = ({ verdict, subStatus }: HistoryFilters): readonly SubStatus[] => {
@@ -183,20 +209,19 @@ const subStatusesOf = ({ verdict, subStatus }: HistoryFilters): readonly SubStat
 };
 
 /** Conditions on the rows of a lane; none of them selects an index. */
-const matching = (filters: HistoryFilters): SQL | undefined => {
-  const { status, verdict, subStatus, keyId, source, email, fromMs, beforeMs } = filters;
-  const text = filters.text?.toLowerCase();
-  return and(
-    status === undefined ? undefined : eq(table.status, status),
-    verdict === undefined ? undefined : eq(table.verdict, verdict),
-    subStatus === undefined ? undefined : sql`+${table.subStatus} = ${subStatus}`,
-    keyId === undefined ? undefined : sql`+${table.keyId} = ${keyId}`,
-    source === undefined ? undefined : sql`+${table.source} = ${source}`,
-    email === undefined ? undefined : sql`+${table.normalizedEmail} = ${email}`,
-    fromMs === undefined ? undefined : gte(table.createdAtMs, fromMs),
-    beforeMs === undefined ? undefined : lt(table.createdAtMs, beforeMs),
-    text === undefined
-      ? undefined
-      : sql`(instr(${table.normalizedEmail}, ${text}) > 0 or instr(lower(${table.email}), ${text}) > 0)`,
+const MATCHING = {
+  status: "status = $status",
+  verdict: "verdict = $verdict",
+  subStatus: "+sub_status = $subStatus",
+  keyId: "+key_id = $keyId",
+  source: "+source = $source",
+  email: "+normalized_email = $email",
+  fromMs: "created_at_ms >= $fromMs",
+  beforeMs: "created_at_ms < $beforeMs",
+  text: "(instr(normalized_email, $text) > 0 OR instr(lower(email), $text) > 0)",
+} as const satisfies Readonly<Record<keyof HistoryFilters, string>>;
+
+const matching = (filters: HistoryFilters): readonly string[] =>
+  Object.entries(MATCHING).flatMap(([name, condition]) =>
+    filters[name as keyof HistoryFilters] === undefined ? [] : [condition],
   );
-};
