@@ -309,6 +309,18 @@ describe("the page of a source", () => {
     expect((await visitor.get(`${path}?ip=nonsense&cursor=nonsense`)).text).toContain("1–3");
   });
 
+  test("has its rows as CSV, with the same filters", async () => {
+    const { visitor, id } = await filled();
+    const path = `/dmarc/${id}/sources/service%3Asendgrid`;
+    const file = "/records.csv?days=30&amp;aligned=no&amp;ip=198.51.100.7";
+    expect((await visitor.get(`${path}?aligned=no&ip=198.51.100.7`)).html).toContain(`${path}${file}`);
+    const lines = async (query: string) =>
+      (await visitor.get(`${path}/records.csv?${query}`)).html.trim().split("\r\n");
+    const [head, ...rows] = await lines("days=30&aligned=no&ip=198.51.100.7");
+    expect([head, rows.length]).toEqual([expect.stringContaining("source_ip"), 3]);
+    expect([(await lines("aligned=yes")).length, (await lines("ip=198.51.100.8")).length]).toEqual([1, 1]);
+  });
+
   test.each([
     ["own", "At least 90 % of its mail is aligned."],
     ["org:partner.org", "Nothing shows whether it sends for you"],

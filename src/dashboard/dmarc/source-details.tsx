@@ -6,7 +6,7 @@ import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { isoDay } from "../../foundation/base/days.ts";
 import { sumBy } from "../../foundation/base/sums.ts";
 import { encodeCursor, decodeCursor } from "../../foundation/http/route-input.ts";
-import { Badge, type Kind, Link } from "../components/inline.tsx";
+import { Badge, DownloadLink, type Kind, Link } from "../components/inline.tsx";
 import { Copyable } from "../components/copy.tsx";
 import { Button, Field, Filters, PostForm, SelectField } from "../components/form.tsx";
 import { countText, Day, numberText, Percent } from "../components/figures.tsx";
@@ -151,10 +151,21 @@ export const SourceRecords = ({ domainId, source, rows, state }: SourceRecordsPr
           />
         ))
       )}
-      <Pager next={rows.next === null ? null : encodeCursor(rows.next)} shown={rows.records.length} rows={state.rows} />
+      <Pager next={rows.next === null ? null : encodeCursor(rows.next)} shown={rows.records.length} rows={state.rows}>
+        <DownloadLink href={`${sourceHref(domainId, source.key)}/records.csv?${recordParameters(state)}`}>
+          CSV
+        </DownloadLink>
+      </Pager>
     </Panel>
   );
 };
+
+const recordParameters = ({ days, aligned, ip }: SourceState) =>
+  new URLSearchParams({
+    days: String(days),
+    ...(aligned === undefined ? {} : { aligned }),
+    ...(ip === undefined ? {} : { ip }),
+  });
 
 interface DayOfRecordsProps {
   /** `YYYY-MM-DD`. */

@@ -30,22 +30,25 @@ export const sourcePages = ({
     { path: "/dmarc/:id/sources/:key", params, query: sourceQuery },
     async ({ viewer, params: { id, key }, query: state }) => {
       const found = reading.source(viewer.caller, id, { key, days: state.days });
-      const { fromDay: from, toDay: to } = reading.range(state.days);
-      const filters = {
-        from,
-        to,
-        source: key,
-        source_ip: state.ip,
-        aligned: state.aligned === undefined ? undefined : state.aligned === "yes",
-      };
-      const page = { after: state.cursor ?? null, limit: state.rows };
-      const rows = await records.page(viewer.caller, id, filters, page);
+      const rows = await records.pageOfSource(
+        found,
+        { range: reading.range(state.days), filters: recordFilters(state) },
+        { after: state.cursor ?? null, limit: state.rows },
+      );
       const { source, row } = found;
       return {
         title: `${source.name}, ${row.domain}`,
         section: "dmarc",
         body: <SourceBody {...{ found, rows, state, targetOf: (ip) => findTarget(viewer.caller, ip) }} />,
       };
+    },
+  ),
+  page(
+    { path: "/dmarc/:id/sources/:key/records.csv", params, query: sourceQuery },
+    ({ request, viewer, params: { id, key }, query: state }) => {
+      const { fromDay: from, toDay: to } = reading.range(state.days);
+      const filters = { from, to, source: key, ...recordFilters(state) };
+      return records.file(viewer.caller, id, request, { filters, after: null });
     },
   ),
   page(
@@ -57,6 +60,12 @@ export const sourcePages = ({
     },
   ),
 ];
+
+/** Which rows of reports are wanted. */
+const recordFilters = ({ ip, aligned }: Pick<SourceState, "ip" | "aligned">) => ({
+  source_ip: ip,
+  aligned: aligned === undefined ? undefined : aligned === "yes",
+});
 
 type Found = SourcePage & { readonly row: DomainRow };
 

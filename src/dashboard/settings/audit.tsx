@@ -8,7 +8,7 @@ import {
 } from "../../accounts/audit-store.ts";
 import { attachment } from "../../foundation/http/response.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
-import { Mono } from "../components/copy.tsx";
+import { Copyable } from "../components/copy.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters } from "../components/form.tsx";
 import { DownloadLink, withParameters } from "../components/inline.tsx";
@@ -92,7 +92,7 @@ const rowOf = (entry: AuditEntry, actor: string, names: ReadonlyMap<string, stri
       <Time atMs={entry.atMs} style="full" />,
       actor,
       action,
-      subject === null ? "" : (names.get(subject) ?? <Mono text={subject} />),
+      subject === null ? "" : (names.get(subject) ?? <Copyable text={subject} />),
       auditChangeText({ before, after }),
     ],
   };

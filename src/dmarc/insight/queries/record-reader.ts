@@ -2,7 +2,7 @@ import { rowFormatOf } from "../../../foundation/http/row-format.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
 import type { DomainRow, DomainOwner } from "../../records/domains/domain-store.ts";
 import { rangeOf, exportFileName, type QueryContext, csvResponse, ndjsonResponse } from "./domain-query.ts";
-import { DomainSources } from "../sources/domain-sources.ts";
+import { DomainSources, type ExplainedSource } from "../sources/domain-sources.ts";
 import {
   type RecordFilters,
   type ExportedRecord,
@@ -35,6 +35,16 @@ export class DmarcRecordReader {
   ): Promise<RecordPage> {
     const { records, findDomain } = this.deps;
     return readRecords(records, this.#queryOf(findDomain(caller, id), filters), page);
+  }
+
+  /** As `page`, of a source that was read before over `range`: who sends is not read again. */
+  pageOfSource(
+    { source: { key, name }, numbers }: Pick<ExplainedSource, "source" | "numbers">,
+    query: Pick<RecordQuery, "range" | "filters">,
+    page: { readonly after: string | null; readonly limit: number },
+  ): Promise<RecordPage> {
+    const names = new Map(numbers.map((number) => [number, { key, name }]));
+    return readRecords(this.deps.records, { ...query, scope: { sources: numbers }, names }, page);
   }
 
   /** All records from a cursor on as a file: NDJSON where the request prefers that, else CSV. */
