@@ -268,56 +268,26 @@ const NotificationSettings = ({ row, settings, hasMail }: SettingsProps) => (
   </Panel>
 );
 
+/** A share may have decimals. */
+const THRESHOLDS = [
+  ["new_source_messages", "New sender: messages in 7 days", "number"],
+  ["new_source_percent", "New sender: % of the domain's mail", "text"],
+  ["failure_spike_messages", "Failures: failing messages", "number"],
+  ["failure_spike_percent", "Failures: rise in percentage points", "text"],
+  ["spoofing_messages", "Spoofing: messages a day", "number"],
+  ["volume_spike_messages", "Volume: messages a day", "number"],
+  ["volume_spike_factor", "Volume: times the largest day", "text"],
+  ["volume_spike_addresses", "Volume: new addresses a day", "number"],
+] as const satisfies ReadonlyArray<readonly [keyof SettingsProps["settings"]["alert_thresholds"], string, string]>;
+
 const AlertSettings = ({ row, settings }: SettingsProps) => {
   const { alert_thresholds: thresholds } = settings;
   return (
     <Panel title="Alert thresholds" aside={<Link href={`/dmarc/${row.id}/alerts`}>Turn rules on and off</Link>}>
       <div class="fields">
-        <Field
-          name="new_source_messages"
-          label="New sender: messages in 7 days"
-          type="number"
-          value={thresholds.new_source_messages}
-        />
-        <Field
-          name="new_source_percent"
-          label="New sender: % of the domain's mail"
-          value={thresholds.new_source_percent}
-        />
-        <Field
-          name="failure_spike_messages"
-          label="Failures: failing messages"
-          type="number"
-          value={thresholds.failure_spike_messages}
-        />
-        <Field
-          name="failure_spike_percent"
-          label="Failures: rise in percentage points"
-          value={thresholds.failure_spike_percent}
-        />
-        <Field
-          name="spoofing_messages"
-          label="Spoofing: messages a day"
-          type="number"
-          value={thresholds.spoofing_messages}
-        />
-        <Field
-          name="volume_spike_messages"
-          label="Volume: messages a day"
-          type="number"
-          value={thresholds.volume_spike_messages}
-        />
-        <Field
-          name="volume_spike_factor"
-          label="Volume: times the largest day"
-          value={thresholds.volume_spike_factor}
-        />
-        <Field
-          name="volume_spike_addresses"
-          label="Volume: new addresses a day"
-          type="number"
-          value={thresholds.volume_spike_addresses}
-        />
+        {THRESHOLDS.map(([name, label, type]) => (
+          <Field key={name} {...{ name, label, type, value: thresholds[name] }} />
+        ))}
       </div>
     </Panel>
   );

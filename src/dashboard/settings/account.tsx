@@ -135,19 +135,24 @@ const AccountPage = ({ account, balance, retention, isOwner }: PageProps) => {
             </Row>
           </Rows>
         </Panel>
-        <Panel title="How long things are kept" isFlush>
-          <Rows>
-            {retention.map(({ what, days }) => (
-              <Row key={what} label={what}>
-                {days === null ? "for good" : `${days} days`}
-              </Row>
-            ))}
-          </Rows>
-        </Panel>
+        <KeptFor facts={retention} />
       </Columns>
     </>
   );
 };
+
+/** How long things are kept. */
+export const KeptFor = ({ facts }: { readonly facts: readonly RetentionFact[] }) => (
+  <Panel title="How long things are kept" isFlush>
+    <Rows>
+      {facts.map(({ what, days }) => (
+        <Row key={what} label={what}>
+          {days === null ? "for good" : `${days} days`}
+        </Row>
+      ))}
+    </Rows>
+  </Panel>
+);
 
 const Credits = () =>
   usePage().may(CREDITS_PATH) ? (

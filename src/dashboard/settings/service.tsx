@@ -5,7 +5,7 @@ import { usePage, redirectTo } from "../visit.ts";
 import { formAction, page } from "../page.ts";
 import { Button, PostForm } from "../components/form.tsx";
 import type { LoggedProblem } from "../../foundation/base/log.ts";
-import type { RetentionFact } from "./account.tsx";
+import { KeptFor, type RetentionFact } from "./account.tsx";
 import { type DoctorAdvice, troubleText } from "../../doctor/doctor.ts";
 import { Table } from "../components/table.tsx";
 
@@ -63,7 +63,7 @@ const ServicePage = (facts: ServiceFacts) => (
     >
       <Egresses {...facts} />
       <Queues {...facts} />
-      <Kept {...facts} />
+      <KeptFor facts={facts.retention} />
     </Columns>
     <Problems {...facts} />
   </>
@@ -284,19 +284,6 @@ const Sizes = ({ sizes, disk }: ServiceFacts) => (
           {bytesText(disk.freeBytes)} of {bytesText(disk.totalBytes)}
         </Row>
       )}
-    </Rows>
-  </Panel>
-);
-
-/** How long things are kept. */
-const Kept = ({ retention }: ServiceFacts) => (
-  <Panel title="Retention" isFlush>
-    <Rows>
-      {retention.map(({ what, days }) => (
-        <Row key={what} label={what}>
-          {days === null ? "for good" : `${days} days`}
-        </Row>
-      ))}
     </Rows>
   </Panel>
 );

@@ -280,7 +280,7 @@ describe("the service", () => {
     const visitor = await signIn(start());
     const { status, text } = await visitor.get("/settings/service");
     expect(status).toBe(200);
-    for (const part of ["Backups", "POSTWARDEN_BACKUP_DIR", "Queues", "direct", "Retention", "400 days"])
+    for (const part of ["Backups", "POSTWARDEN_BACKUP_DIR", "Queues", "direct", "How long things are kept", "400 days"])
       expect(text).toContain(part);
     expect((await visitor.submit("/settings/service/backup")).text).toContain("Set POSTWARDEN_BACKUP_DIR first.");
   });
