@@ -113,6 +113,8 @@ const OWNER_FORMS = {
   "/webhooks/secret/rotate": action("webhooks.rotate"),
   "/settings/account": useCase("accounts.rename"),
   "/settings/keys": useCase("keys.create"),
+  "/settings/keys/publishable": useCase("keys.create"),
+  "/settings/keys/:id/publishable": useCase("keys.change"),
   "/settings/keys/:id/rotate": useCase("keys.rotate"),
   "/settings/keys/:id/revoke": useCase("keys.revoke"),
   "/settings/notifications": action("notifications.set"),

@@ -28,7 +28,8 @@ const startFull = async () => {
   const client = { address: "192.0.2.9", userAgent: "other" };
   app.db.transact((tx) => app.service.accounts.sessions.open(tx, own.user, client));
   const others = app.db.sqlite.query<Session, [string]>("SELECT id, user_id AS user FROM sessions WHERE id <> ?");
-  const ids = { ownSession: own.id, session: others.get(own.id)?.id ?? "", keyId: keyIdOf(account) };
+  const { id: formKeyId } = app.newKey({ forms: { origins: ["https://shop.example"] } });
+  const ids = { formKeyId, ownSession: own.id, session: others.get(own.id)?.id ?? "", keyId: keyIdOf(account) };
   return { ...account, visitor, colleague, user: own.user, ...ids };
 };
 
@@ -319,10 +320,21 @@ const BY_LINK = {
   by: () => "link in a mail",
 } as const;
 
+const FORM_KEY_FIELDS = { visitor_per_hour: "20", per_day: "500", check: "domain" };
+
 const ACCOUNT: Readonly<Record<string, FormCase>> = {
   "/settings/keys": {
     fields: { name: "x", mode: "test", scopes: "bulk:read", expires: "" },
     ...{ changes: "api_keys", subject: newest("api_keys") },
+  },
+  "/settings/keys/publishable": {
+    fields: { name: "x", mode: "test", origins: "https://shop.example", ...FORM_KEY_FIELDS },
+    ...{ changes: "api_keys", subject: newest("api_keys") },
+  },
+  "/settings/keys/:id/publishable": {
+    params: id("formKeyId"),
+    fields: { origins: "https://shop.example https://www.example.com", ...FORM_KEY_FIELDS },
+    changes: "api_keys",
   },
   "/settings/keys/:id/rotate": { params: id("keyId"), fields: { grace: "3600000" }, changes: "key_secrets" },
   "/settings/keys/:id/revoke": { params: id("keyId"), fields: { sure: "on" }, changes: "api_keys" },

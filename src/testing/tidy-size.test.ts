@@ -11,16 +11,16 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   blocklist: 61_849,
   bulk: 53_488,
   cli: 57_780,
-  dashboard: 166_630,
+  dashboard: 168_030,
   dmarc: 224_468,
   doctor: 13_703,
-  foundation: 106_081,
+  foundation: 106_155,
   "main.ts": 133,
   notifications: 35_099,
-  service: 52_405,
-  verify: 75_810,
+  service: 52_424,
+  verify: 75_954,
 };
-const FILES_MAX = 768;
+const FILES_MAX = 769;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -208,6 +208,26 @@ export const DELETE_VERIFICATION = declareRoute({
   errors: ["conflict"],
 });
 
+export const GET_WIDGET = declareRoute({
+  method: "GET",
+  path: "/widget.js",
+  operationId: "getWidget",
+  tag: TAG,
+  summary: "Load the script for sign-up forms",
+  description:
+    "A page includes it with a publishable key: `<script src=… data-key=pw_pub_… defer>`. It checks the addresses of forms with the attribute `data-postwarden`.",
+  scope: "open",
+  responses: {
+    200: {
+      description: "The script.",
+      contentType: "text/javascript",
+      schema: z.string().meta({ description: "JavaScript without dependencies." }),
+      example: '"use strict";',
+    },
+  },
+  errors: ["unavailable"],
+});
+
 /** The verification routes. */
 export const VERIFY_ROUTES = [
   CREATE_VERIFICATION,
@@ -215,4 +235,5 @@ export const VERIFY_ROUTES = [
   GET_VERIFICATION,
   GET_VERIFICATION_EVIDENCE,
   DELETE_VERIFICATION,
+  GET_WIDGET,
 ] as const;

@@ -1,13 +1,16 @@
 import { type Clock, isoTime } from "../foundation/base/clock.ts";
 import type { Caller, Guard } from "../foundation/http/guard.ts";
 import { rowsById, sendPage } from "../foundation/http/list-page.ts";
-import { handle, serveRoutes } from "../foundation/http/route.ts";
+import { sendText } from "../foundation/http/response.ts";
+import { handle, handleOpen, serveRoutes } from "../foundation/http/route.ts";
 import type { Checks } from "./checks.ts";
+import widget from "./forms/widget.js" with { type: "text" };
 import type { History } from "./history.ts";
 import {
   CREATE_VERIFICATION,
   DELETE_VERIFICATION,
   GET_VERIFICATION,
+  GET_WIDGET,
   GET_VERIFICATION_EVIDENCE,
   LIST_VERIFICATIONS,
 } from "./operations.ts";
@@ -24,6 +27,14 @@ export interface VerifyRouteDeps {
   readonly runner: Runner;
   readonly clock: Clock;
 }
+
+/** Pages of all origins may load it; browsers ask for a newer one after an hour. */
+const WIDGET_HEADERS = {
+  "content-type": "text/javascript; charset=utf-8",
+  "cache-control": "public, max-age=3600",
+  "access-control-allow-origin": "*",
+  "cross-origin-resource-policy": "cross-origin",
+};
 
 /** Serves the verification routes. */
 export const createVerifyRoutes = ({ guard, screening, checks, history, runner, clock }: VerifyRouteDeps) => {
@@ -47,6 +58,8 @@ export const createVerifyRoutes = ({ guard, screening, checks, history, runner, 
   });
 
   return serveRoutes(guard, [
+    handleOpen(GET_WIDGET, (request) => sendText(request, widget, WIDGET_HEADERS)),
+
     handle(CREATE_VERIFICATION, async ({ query, headers, body, caller, request, set }) => {
       if (caller.forms?.check === "domain") {
         const limits = { timeoutMs: query.timeout * 1000, signal: request.signal };

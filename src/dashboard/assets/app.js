@@ -384,6 +384,14 @@
     next.focus();
   });
 
+  // ── What the script for sign-up forms found out, where one tries it
+  addEventListener("postwarden", ({ target, detail }) => {
+    const tried = target.form?.querySelector("[data-tried]");
+    if (!tried) return;
+    const { verdict, sub_status: reason } = detail;
+    tried.textContent = verdict ? `${verdict}: ${reason}` : "Nothing speaks against this address so far.";
+  });
+
   enable();
   showZone(document);
   showCharts();

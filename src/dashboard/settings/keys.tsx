@@ -6,6 +6,7 @@ import type { UrlOfRequest } from "../../foundation/http/request-target.ts";
 import { SCOPES } from "../../foundation/http/scopes.ts";
 import { Empty, Columns, PageHead, Panel, Row, Rows } from "../components/panel.tsx";
 import { Button, CheckField, Field, GroupError, PostForm, SelectField } from "../components/form.tsx";
+import { createFormKeyForms, CreateFormKey, FormKeyPanels, FormKeyRows, keyPath } from "./form-keys.tsx";
 import { Link, Badge } from "../components/inline.tsx";
 import { ModeBadge, ShownKey } from "../components/shown-key.tsx";
 import { Table, type TableRow } from "../components/table.tsx";
@@ -32,7 +33,6 @@ const createForm = z.object({
   scopes: listOf(z.string()),
   expires: z.iso.date().or(z.literal("")).default(""),
 });
-const keyPath = z.object({ id: z.uuid() });
 
 /** API keys of the account, for its owners. */
 export const createKeyPages = ({ clock, keys, urlOf }: KeyUseCases) => {
@@ -41,9 +41,9 @@ export const createKeyPages = ({ clock, keys, urlOf }: KeyUseCases) => {
     section: "settings",
     body: <KeyList keys={keys.list(viewer.account.id, clock.nowMs())} mode={viewer.mode} />,
   });
-  const one = (viewer: Viewer, id: string): View => {
+  const one = (request: Request, viewer: Viewer, id: string): View => {
     const key = keys.find(viewer.account.id, id, clock.nowMs());
-    return { title: key.name, section: "settings", body: <KeyPage apiKey={key} /> };
+    return { title: key.name, section: "settings", body: <KeyPage apiKey={key} url={urlOf(request)} /> };
   };
   const shown = (request: Request, issued: IssuedKey, isNew: boolean): View => ({
     title: "Copy the key",
@@ -52,6 +52,7 @@ export const createKeyPages = ({ clock, keys, urlOf }: KeyUseCases) => {
     body: <ShownKey {...{ issued, isNew }} baseUrl={urlOf(request)} />,
   });
   return [
+    ...createFormKeyForms(keys, { list, one }),
     page({ path: "/settings/keys" }, ({ viewer }) => list(viewer)),
     formAction(
       { path: "/settings/keys", form: createForm },
@@ -61,7 +62,9 @@ export const createKeyPages = ({ clock, keys, urlOf }: KeyUseCases) => {
       },
       { rerender: ({ viewer }) => list(viewer) },
     ),
-    page({ path: "/settings/keys/:id", params: keyPath }, ({ viewer, params }) => one(viewer, params.id)),
+    page({ path: "/settings/keys/:id", params: keyPath }, ({ request, viewer, params }) =>
+      one(request, viewer, params.id),
+    ),
     formAction(
       {
         path: "/settings/keys/:id/rotate",
@@ -70,9 +73,11 @@ export const createKeyPages = ({ clock, keys, urlOf }: KeyUseCases) => {
       },
       ({ request, viewer, params, form }) => {
         const rotation = { graceMs: Number(form.grace), by: viewer.user.id };
-        return shown(request, keys.rotate(viewer.account.id, params.id, rotation), false);
+        const issued = keys.rotate(viewer.account.id, params.id, rotation);
+        if (issued.forms === null) return shown(request, issued, false);
+        return redirectTo(viewer, `/settings/keys/${params.id}`, { ok: "The key is new. Put it into your page." });
       },
-      { rerender: ({ viewer, params }) => one(viewer, params.id) },
+      { rerender: ({ request, viewer, params }) => one(request, viewer, params.id) },
     ),
     formAction(
       {
@@ -84,7 +89,7 @@ export const createKeyPages = ({ clock, keys, urlOf }: KeyUseCases) => {
         const { name } = keys.revoke(viewer.account.id, params.id, viewer.user.id);
         return redirectTo(viewer, "/settings/keys", { ok: `The key "${name}" is revoked.` });
       },
-      { rerender: ({ viewer, params }) => one(viewer, params.id) },
+      { rerender: ({ request, viewer, params }) => one(request, viewer, params.id) },
     ),
   ];
 };
@@ -106,8 +111,11 @@ const KeyState = ({ apiKey }: { readonly apiKey: OwnKey }) => {
 const scopeText = (scopes: readonly string[]): string =>
   scopes.length === SCOPES.length ? "all" : scopes.length > 2 ? `${scopes.length} scopes` : scopes.join(", ");
 
+const originText = ([first = "", ...others]: readonly string[]): string =>
+  others.length === 0 ? first : `${others.length + 1} origins`;
+
 const rowOf = (apiKey: OwnKey): TableRow => {
-  const { id, name, mode, scopes, ending, lastUsedAtMs } = apiKey;
+  const { id, name, mode, scopes, ending, lastUsedAtMs, forms } = apiKey;
   return {
     key: id,
     cells: [
@@ -116,10 +124,15 @@ const rowOf = (apiKey: OwnKey): TableRow => {
           {name}
         </Link>
         <span class="second">
-          <ModeBadge mode={mode} /> ends in <span class="mono">{ending}</span>
+          <ModeBadge mode={mode} /> {forms !== null && <Badge kind="info">publishable</Badge>} ends in{" "}
+          <span class="mono">{ending}</span>
         </span>
       </>,
-      <span title={scopes.join(", ")}>{scopeText(scopes)}</span>,
+      forms === null ? (
+        <span title={scopes.join(", ")}>{scopeText(scopes)}</span>
+      ) : (
+        <span title={forms.origins.join(" ")}>{originText(forms.origins)}</span>
+      ),
       lastUsedAtMs === null ? <span class="soft">never</span> : <Time atMs={lastUsedAtMs} />,
       <KeyState apiKey={apiKey} />,
     ],
@@ -132,7 +145,14 @@ const KeyList = ({ keys, mode }: { readonly keys: readonly OwnKey[]; readonly mo
       title="API keys"
       meta="A key gives a program access to this account. Live keys verify real addresses and cost credits; test keys return fixed results."
     />
-    <Columns side={<CreateKey mode={mode} />}>
+    <Columns
+      side={
+        <>
+          <CreateKey mode={mode} />
+          <CreateFormKey mode={mode} />
+        </>
+      }
+    >
       <Panel title="Keys" isFlush>
         {keys.length === 0 ? (
           <Empty title="No keys yet">
@@ -143,7 +163,7 @@ const KeyList = ({ keys, mode }: { readonly keys: readonly OwnKey[]; readonly mo
             caption="API keys"
             columns={[
               { title: "Name", isMain: true },
-              { title: "Scopes" },
+              { title: "Scopes or origins" },
               { title: "Last used" },
               { title: "Expires" },
             ]}
@@ -183,8 +203,8 @@ const CreateKey = ({ mode }: { readonly mode: Viewer["mode"] }) => (
   </Panel>
 );
 
-const KeyPage = ({ apiKey }: { readonly apiKey: OwnKey }) => {
-  const { id, name, mode, scopes, ending, lastUsedAtMs, createdAtMs, revokedAtMs, oldSecretUntilMs } = apiKey;
+const KeyPage = ({ apiKey, url }: { readonly apiKey: OwnKey; readonly url: string }) => {
+  const { forms, id, name, mode, scopes, ending, lastUsedAtMs, createdAtMs, revokedAtMs, oldSecretUntilMs } = apiKey;
   return (
     <>
       <PageHead title={name} crumbs={[["API keys", "/settings/keys"]]} meta={<ModeBadge mode={mode} />} />
@@ -193,7 +213,7 @@ const KeyPage = ({ apiKey }: { readonly apiKey: OwnKey }) => {
           <Row label="Ends in">
             <span class="mono">…{ending}</span>
           </Row>
-          <Row label="Scopes">{scopes.join(", ")}</Row>
+          {forms === null ? <Row label="Scopes">{scopes.join(", ")}</Row> : <FormKeyRows forms={forms} />}
           <Row label="Created">
             <Time atMs={createdAtMs} style="full" />
           </Row>
@@ -208,6 +228,7 @@ const KeyPage = ({ apiKey }: { readonly apiKey: OwnKey }) => {
           )}
         </Rows>
       </Panel>
+      {revokedAtMs === null && forms !== null && <FormKeyPanels {...{ apiKey, forms, url }} />}
       {revokedAtMs === null && <ChangeKey id={id} />}
     </>
   );

@@ -6,6 +6,7 @@ import type { Clock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { createTokenBuckets, type Rate, type TokenBuckets } from "../base/limits.ts";
 import type { ClientAddresses } from "./client-addresses.ts";
+import type { UrlOfRequest } from "./request-target.ts";
 
 export const ORIGINS_MAX = 20;
 const ORIGIN_CHARACTERS_MAX = 260;
@@ -53,6 +54,7 @@ interface FormGateDeps {
 /** Admits requests of sign-up forms: they come from pages of others, with a key that anyone can read there. */
 export class FormGate {
   #clients: Pick<ClientAddresses, "of"> | null = null;
+  #urlOf: UrlOfRequest | null = null;
   readonly #days = new BoundedMap<string, { readonly day: number; count: number }>(KEYS_COUNTED_MAX);
   readonly #visitors: TokenBuckets;
   readonly #networks: TokenBuckets;
@@ -62,9 +64,10 @@ export class FormGate {
     this.#networks = createTokenBuckets(deps.clock, BUCKETS_MAX);
   }
 
-  /** Sets what names the visitors; without it all visitors are one. */
-  attach(clients: Pick<ClientAddresses, "of">): void {
+  /** Sets what names the visitors, without which all are one, and the service itself, whose own pages may try a key. */
+  attach(clients: Pick<ClientAddresses, "of">, urlOf: UrlOfRequest | null = null): void {
     this.#clients = clients;
+    this.#urlOf = urlOf;
   }
 
   /** Takes one of the preflights of a visitor: 0, or the seconds until the next one. */
@@ -87,9 +90,14 @@ export class FormGate {
   admitOrigin({ origins }: FormRules, request: Request, headers: Headers): void {
     headers.vary = "Origin";
     const origin = request.headers.get("origin");
-    if (origin === null || !origins.includes(origin)) throw foreignOrigin();
+    if (origin === null || !(origins.includes(origin) || this.#isOwn(origin, request))) throw foreignOrigin();
     headers["access-control-allow-origin"] = origin;
     headers["access-control-expose-headers"] = "location, retry-after";
+  }
+
+  #isOwn(origin: string, request: Request): boolean {
+    const url = this.#urlOf?.(request);
+    return url !== undefined && URL.parse(url)?.origin === origin;
   }
 
   /** Takes one of the visitor's requests of this hour, or one of its polls: 0, or the seconds until the next one. */

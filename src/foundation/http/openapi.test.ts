@@ -166,7 +166,15 @@ describe("the OpenAPI document", () => {
   test("names the routes without a key, the body errors of bodies only, and 403 where a scope is needed", async () => {
     for (const { method, path, operation } of operationsOf(await plainDocument())) {
       const { security, "x-scope": scope, requestBody, responses } = operation;
-      const isOpen = ["/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/docs/{page}"].includes(path);
+      const isOpen = [
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/openapi.json",
+        "/docs",
+        "/docs/{page}",
+        "/widget.js",
+      ].includes(path);
       const where = `${method} ${path}`;
       expect([where, security]).toEqual([where, isOpen ? [] : undefined]);
       // Without a scope any key will do.

@@ -99,7 +99,15 @@ test("every operation with JSON is a tool; secrets, files and pages are none", a
   expect(all.filter((name) => !names.includes(name)).toSorted()).toEqual(
     [
       ...["callMcp", "downloadDmarcReport", "exportDmarcRecords", "getBulkChanges", "getBulkResults"],
-      ...["getDmarcIngestionRaw", "getDocs", "getDocsPage", "getHealth", "getMetrics", "getOpenApiDocument"],
+      ...[
+        "getDmarcIngestionRaw",
+        "getDocs",
+        "getDocsPage",
+        "getHealth",
+        "getMetrics",
+        "getOpenApiDocument",
+        "getWidget",
+      ],
       ...["getReadiness", "getWebhookSecrets", "rotateWebhookSecret"],
     ].toSorted(),
   );

@@ -202,3 +202,16 @@ describe("a preflight", () => {
     expect((await send(app, PATH, { method: "OPTIONS", origin: SHOP })).status).toBe(403);
   });
 });
+
+describe("the script for sign-up forms", () => {
+  const WIDGET_BYTES_MAX = 6_000;
+
+  test("is small, and pages of every origin may load and keep it", async () => {
+    const response = await send(start(), "/widget.js", { origin: SHOP });
+    expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/javascript; charset=utf-8"]);
+    expect(response.headers.get("access-control-allow-origin")).toBe("*");
+    expect(response.headers.get("cross-origin-resource-policy")).toBe("cross-origin");
+    expect(response.headers.get("cache-control")).toBe("public, max-age=3600");
+    expect((await response.bytes()).length).toBeLessThanOrEqual(WIDGET_BYTES_MAX);
+  });
+});

@@ -1,0 +1,4 @@
+declare module "*/widget.js" {
+  const text: string;
+  export default text;
+}
