@@ -1,3 +1,4 @@
+import { domainRecipients } from "../dmarc/domain-schemas.ts";
 import { parseMonitoredDomain } from "../dmarc/records/domains/domain-platform.ts";
 import { percentOf } from "../dmarc/insight/sources/rollup-rows.ts";
 import { LISTED_STATUSES } from "../dmarc/alerts/overview/domain-overview-store.ts";
@@ -8,7 +9,7 @@ import type { DnsRecordView } from "../dmarc/records/domains/publication.ts";
 import { isId } from "../foundation/base/secrets.ts";
 import { argument, choice, command, group, limit, option, parsed, type Terminal } from "./command.ts";
 import { CommandFailed, UsageError } from "./io.ts";
-import { changeOf, type CommandService, inService, readWebhookUrl } from "./service.ts";
+import { changeOf, type CommandService, inService, readRecipients, readWebhookUrl } from "./service.ts";
 import { tableTime } from "./terminal-text.ts";
 
 const DAYS_MAX = 3_650;
@@ -128,7 +129,7 @@ export const DOMAIN_COMMANDS = group(
         const wanted = {
           domain,
           label,
-          recipients,
+          recipients: readRecipients(domainRecipients, recipients),
           tags: readTags(tags),
           webhookUrl: webhookUrl === undefined ? null : readWebhookUrl(context, webhookUrl, "--webhook-url"),
         };
@@ -186,7 +187,7 @@ export const DOMAIN_COMMANDS = group(
         const change = changeOf({
           label: label === "" ? null : label,
           webhookUrl: webhookUrl === "" ? null : webhookUrl && readWebhookUrl(context, webhookUrl, "--webhook-url"),
-          recipients: recipient?.filter((address) => address !== ""),
+          recipients: recipient && readRecipients(domainRecipients, recipient),
           tags: tag === undefined ? undefined : readTags(tag.filter((one) => one !== "")),
           digest,
           monitoringEnabled: monitoring === undefined ? undefined : monitoring === "on",

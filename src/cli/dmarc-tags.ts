@@ -1,9 +1,10 @@
+import { domainRecipients } from "../dmarc/domain-schemas.ts";
 import type { ShownTag } from "../dmarc/tag-routes.ts";
 import { DIGESTS } from "../dmarc/records/domains/domain-store.ts";
 import { tagSchema } from "../dmarc/records/domains/enrolments.ts";
 import { argument, choice, command, group, option, type Terminal } from "./command.ts";
 import { UsageError } from "./io.ts";
-import { changeOf, inService } from "./service.ts";
+import { changeOf, inService, readRecipients } from "./service.ts";
 
 const tableOf = ({ table }: Terminal, tags: readonly ShownTag[]): string =>
   tags.length === 0
@@ -49,8 +50,10 @@ export const TAGS = group(
       },
       async run(context, { tag: text, period, recipient }) {
         const tag = readTag(text);
-        const recipients = recipient?.filter((address) => address !== "");
-        const change = changeOf({ digest: period, recipients });
+        const change = changeOf({
+          digest: period,
+          recipients: recipient && readRecipients(domainRecipients, recipient),
+        });
         const done = { action: "dmarc.tags.set", subject: tag, after: { digest: period ?? null } };
         const set = await context.perform(done, () => context.service.dmarc.tags.change(context.caller, tag, change));
         context.print(set, () => tableOf(context, [set]));

@@ -1,4 +1,5 @@
 import { SEVERITIES } from "../foundation/base/severity.ts";
+import { accountRecipients } from "../notifications/settings/routes.ts";
 import { recipientSchema } from "../foundation/mail/recipients.ts";
 import { mailAction, MAIL_KIND_NAMES, MAIL_KINDS } from "../notifications/mail/subscription-store.ts";
 import { maskUrl } from "../notifications/channels/channels.ts";
@@ -6,7 +7,7 @@ import { EVENT_TYPES } from "../service/event-docs.ts";
 import { argument, choice, command, group, option, severalOf, type Terminal, withDefault } from "./command.ts";
 import { WINDOWS } from "./windows.ts";
 import { CommandFailed, UsageError } from "./io.ts";
-import { changeOf, type CommandService, inService, readWebhookUrl } from "./service.ts";
+import { changeOf, type CommandService, inService, readRecipients, readWebhookUrl } from "./service.ts";
 
 const show = ({ service, caller, print, table }: CommandService & Terminal): void => {
   const view = service.notifications.settings.view(caller);
@@ -69,7 +70,7 @@ const NOTIFICATIONS = group(
         const { service, caller, perform } = context;
         const change = changeOf({
           webhookUrl: webhookUrl === "" ? null : webhookUrl && readWebhookUrl(context, webhookUrl),
-          recipients: recipient?.filter((address) => address !== ""),
+          recipients: recipient && readRecipients(accountRecipients, recipient),
           blacklistSeverityMin: severityMin === "all" ? null : severityMin,
           blacklistDigest: digest,
         });

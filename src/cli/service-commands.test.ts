@@ -113,6 +113,17 @@ describe("dmarc domains", () => {
     expect(await update("--retention-days", "0")).toMatchObject({ status: 2 });
     expect(await update("--webhook-url", "ftp://example.com")).toMatchObject({ status: 2 });
     expect(await update("--recipient", "ops@example.com")).toMatchObject({ status: 1 });
+    const wrong = ["--recipient", "ops@example.com", "nonsense"];
+    for (const command of [
+      ["dmarc", "domains", "add", "other.example"],
+      ["dmarc", "domains", "update", "example.com"],
+      ["dmarc", "tags", "digest", "client-a"],
+      ["notifications", "set"],
+    ]) {
+      const { status, err } = await run([...command, ...wrong, ...(command[0] === "dmarc" ? TEST : [])]);
+      expect([command, status]).toEqual([command, 2]);
+      expect(err).toContain('--recipient "nonsense": Must be an email address.');
+    }
     expect((await run(["dmarc", "domains", "remove", "example.com", ...TEST])).out).toBe("Removed example.com.");
     expect(await run(["dmarc", "domains", "show", "example.com", ...TEST])).toMatchObject({
       status: 1,

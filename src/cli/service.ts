@@ -5,6 +5,7 @@ import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import type { Config } from "../service/config.ts";
 import { rateOf } from "../accounts/billing/store.ts";
 import type { Db } from "../foundation/db/open.ts";
+import type { recipientsSchema } from "../foundation/mail/recipients.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { webhookUrlSchema } from "../notifications/webhooks/url-store.ts";
 import type { Caller } from "../foundation/http/guard.ts";
@@ -77,6 +78,22 @@ export const readWebhookUrl = ({ config }: CommandService, url: string, name = u
   const read = webhookUrlSchema(createUrlPolicy(config.webhookAllowNetworks)).safeParse(url);
   if (read.success) return read.data;
   throw new UsageError(`${name}: ${read.error.issues[0]?.message ?? "not a URL"}`, "webhook_url");
+};
+
+/** Addresses that mail goes to, in their normal form; "" is none. `schema` is that of the API. */
+export const readRecipients = (
+  schema: ReturnType<typeof recipientsSchema>,
+  addresses: readonly string[],
+): readonly string[] => {
+  const wanted = addresses.filter((address) => address !== "");
+  const read = schema.safeParse(wanted);
+  if (read.success) return read.data;
+  const [first] = read.error.issues;
+  const given = wanted[Number(first?.path[0] ?? -1)];
+  throw new UsageError(
+    `--recipient${given === undefined ? "" : ` "${given}"`}: ${first?.message ?? "invalid"}.`,
+    "recipients",
+  );
 };
 
 type Changed<T> = { [K in keyof T]?: Exclude<T[K], undefined> };

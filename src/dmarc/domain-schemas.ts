@@ -40,7 +40,7 @@ const domainText = z
 
 const newLabel = labelSchema("shop");
 const changedLabel = labelSchema("shop", undefined, REMOVE_WITH_NULL);
-export const recipients = recipientsSchema({
+export const domainRecipients = recipientsSchema({
   most: RECIPIENTS_MAX,
   description: "Addresses that alert mail and digests are sent to.",
 });
@@ -102,7 +102,7 @@ export const enrolmentRequestSchema = (webhookUrl: z.ZodType<string, string>) =>
       }),
       label: newLabel.nullable().optional().describe(LABEL),
       webhook_url: webhookUrl.nullable().optional().describe(WEBHOOK_URL),
-      recipients: recipients.optional(),
+      recipients: domainRecipients.optional(),
       tags: tagsSchema.optional(),
     })
     .meta({ title: "DmarcDomainOrder" });
@@ -114,7 +114,7 @@ export const domainChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
       label: changedLabel.nullable().optional().describe(`${LABEL} Null removes it.`),
       monitoring_enabled: monitoringEnabled.optional(),
       webhook_url: webhookUrl.nullable().optional().describe(WEBHOOK_URL),
-      recipients: recipients.optional(),
+      recipients: domainRecipients.optional(),
       alerts: z
         .strictObject(byRule(z.boolean().optional()))
         .optional()

@@ -12,7 +12,7 @@ import {
 import type { Caller } from "../foundation/http/guard.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import type { DmarcOverview, TagFigures } from "./alerts/overview/dmarc-overview.ts";
-import { digest, recipients } from "./domain-schemas.ts";
+import { digest, domainRecipients } from "./domain-schemas.ts";
 import { MONITORING_TAG } from "./insight/queries/domain-query.ts";
 import { percentOf } from "./insight/sources/rollup-rows.ts";
 import { tagSchema } from "./records/domains/enrolments.ts";
@@ -112,7 +112,7 @@ const SET_TAG = declareRoute({
   scope: "dmarc:write",
   params: z.object({ tag: tagSchema.describe("The tag.") }),
   body: {
-    schema: namedBody("DmarcTagChange", { digest: digest.optional(), recipients: recipients.optional() }),
+    schema: namedBody("DmarcTagChange", { digest: digest.optional(), recipients: domainRecipients.optional() }),
     example: { digest: "monthly", recipients: ["it@client-a.example"] },
   },
   responses: { 200: okResponse("The tag.", figuresSchema, EXAMPLE) },

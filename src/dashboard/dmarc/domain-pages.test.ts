@@ -188,6 +188,19 @@ describe("failure reports", () => {
     expect(one.text).toContain(`From redacted@${DOMAIN}`);
     expect(one.text).not.toMatch(/ann@|bob@|Secret/);
   });
+
+  test("have the header of the message in full", async () => {
+    const { enrol, upload, get, app, visitor } = await start();
+    const { id } = await enrol(DOMAIN);
+    const owner = { accountId: visitor.accountId, mode: "live" } as const;
+    const change = { storeFailureReports: true, failureReportsRedact: false };
+    await app.service.dmarc.domains.change(owner, id, change);
+    await upload([["f.eml", mail.replace("From: Ann", `From: ${"Ann Long-Name ".repeat(9)}`)]]);
+    const { html } = await get(`/dmarc/${id}/failures`);
+    const one = await get(/href="([^"]+\/failures\/[0-9a-f-]{36})"/.exec(html)?.[1] ?? "");
+    expect(one.text).toContain("Ann Long-Name Ann");
+    expect(one.html).not.toMatch(/class="cut"[^>]*>Ann/);
+  });
 });
 
 test("the domains, reports and ingestions of another account do not exist, on any page or form", async () => {

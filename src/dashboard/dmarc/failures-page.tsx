@@ -208,7 +208,7 @@ const FailureView = ({ report }: { readonly report: FailureReportDetail }) => {
         ) : (
           <Table
             caption="Header fields of the message"
-            columns={[{ title: "Field" }, { title: "Value", isMono: true }]}
+            columns={[{ title: "Field" }, { title: "Value", isMono: true, isText: true }]}
             rows={report.headers.map(({ name, value }, at) => ({ key: at, cells: [<b>{name}</b>, value] }))}
           />
         )}

@@ -91,6 +91,17 @@ describe("the monthly report", () => {
   });
 });
 
+test("the next step has days as people write them", async () => {
+  const { report, enrol, visitor, app, nameAddresses } = await newTest();
+  const id = await enrol();
+  const failing = { dkim: "fail", spf: "fail", dkimResults: [], spfResults: ["example.com softfail"] } as const;
+  for (const daysAgo of [3, 4]) await report(daysAgo, { rows: [{ ip: "192.0.2.1", count: 90, ...failing }] });
+  nameAddresses({ "192.0.2.1": "mail.example.com" });
+  await app.service.dmarc.jobs.sumUpDomains();
+  const { text } = await visitor.get(`/dmarc/${id}/month`);
+  expect(text).toMatch(/Next step Fix example\.com \(own servers\) .* the last on 2\d Dec/);
+});
+
 describe("a read-only link", () => {
   test("shows the report to anybody, without cookies, scripts or other pages, and stays out of indexes", async () => {
     const { app, token, id } = await shared();

@@ -10,6 +10,7 @@ import { isForeign } from "../../dmarc/insight/sources/domain-sources.ts";
 import { percentOf } from "../../dmarc/insight/sources/rollup-rows.ts";
 import type { Source } from "../../dmarc/insight/sources/source-response.ts";
 import { Day, countText, numberText, Percent } from "../components/figures.tsx";
+import { HelpText } from "../components/inline.tsx";
 import { Table, type TableRow } from "../components/table.tsx";
 import { CLASS_WORDS, policyWords, stepWords } from "./dmarc-words.ts";
 
@@ -113,7 +114,7 @@ export const MonthReport = ({ row, month, facts, overview }: MonthReportProps) =
       </section>
       <section>
         <h2>Next step</h2>
-        <p>{nextWords(overview)}</p>
+        <NextStep overview={overview} />
         <p class="soft">
           Policy now: {policyWords(readState(row.state)?.believed.policy)}. With p=reject, receivers refuse mail that
           only pretends to come from {row.domain}.
@@ -154,10 +155,19 @@ const shareWords = (aligned: number, messages: number): string => {
   return share === null ? "no reports about the month before" : `${share} % the month before`;
 };
 
-const nextWords = (overview: DomainOverview | null): string => {
-  if (overview === null) return "Not computed yet.";
-  if (overview.next === null) return "No step is left.";
-  return `${stepWords(overview.next)}. ${overview.next.why}`;
+const NextStep = ({ overview }: { readonly overview: DomainOverview | null }) => {
+  if (overview === null) return <p>Not computed yet.</p>;
+  if (overview.next === null) return <p>No step is left.</p>;
+  return (
+    <>
+      <p>
+        <b>{stepWords(overview.next)}</b>
+      </p>
+      <p>
+        <HelpText text={overview.next.why} />
+      </p>
+    </>
+  );
 };
 
 const Tile = ({

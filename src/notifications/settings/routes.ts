@@ -26,7 +26,7 @@ import { MAIL_KINDS } from "../mail/subscription-store.ts";
 
 const RECIPIENTS_MAX = 10;
 
-const recipients = recipientsSchema({
+export const accountRecipients = recipientsSchema({
   most: RECIPIENTS_MAX,
   description:
     "Receive alert mail about all targets and domains, in addition to the recipients of a single one. An address in both receives one mail.",
@@ -36,7 +36,7 @@ const recipients = recipientsSchema({
 export const notificationsChangeSchema = (webhookUrl: z.ZodType<string, string>) =>
   namedBody("NotificationsChange", {
     webhook_url: webhookUrl.nullable().optional().meta({ description: "Receives every event; null removes it." }),
-    recipients: recipients.optional(),
+    recipients: accountRecipients.optional(),
     blacklist_severity_min: z
       .enum(SEVERITIES)
       .nullable()

@@ -42,6 +42,16 @@ describe("an incident starts", () => {
       history([100, 1], { 3: [100, 90], 2: [100, 90], 1: [100, 90], 0: [100, 90] }),
       TODAY - 3,
     ],
+    [
+      "on its first day, when its reports arrive more than a week later",
+      history([100, 1], Object.fromEntries(Array.from({ length: 12 }, (_, ago) => [ago, [100, 90]] as const))),
+      TODAY - 11,
+    ],
+    [
+      "on its first day, although it had hardly any mail on one",
+      history([100, 1], Object.fromEntries(Array.from({ length: 12 }, (_, n) => [n, n === 9 ? [1, 0] : [100, 90]]))),
+      TODAY - 11,
+    ],
     ["and is found when it has ended already", history([100, 1], { 3: [100, 90] }), TODAY - 3],
     ["not when the source always failed", history([100, 100]), null],
     [

@@ -122,11 +122,22 @@ const findStart = (
     if (run.length === 0) usualShare = usual;
     run.push(day);
   }
-  const { messages, failing } = failuresIn(run);
   const [first, last] = [run[0], run.at(-1)];
-  if (first === undefined || last === undefined || failing < measure.messagesMin) return null;
-  const incident = { startedDay: first.day, share: failing / messages, usualShare };
+  if (first === undefined || last === undefined || failuresIn(run).failing < measure.messagesMin) return null;
+  const earlier = daysBefore(first.day, all, measure);
+  const { messages, failing } = failuresIn([...earlier, ...run]);
+  const incident = { startedDay: earlier.at(-1)?.day ?? first.day, share: failing / messages, usualShare };
   return { key, state: "started", day: last.day, messages, failing, ...incident };
+};
+
+/** The days with a rise directly before a day, newest first: reports about an incident can arrive more than a week after it began. */
+const daysBefore = (first: number, all: readonly Failures[], { riseMin }: Pick<FailureMeasure, "riseMin">) => {
+  const before = all.filter(({ day, messages }) => day < first && messages >= DAY_MESSAGES_MIN).toReversed();
+  const end = before.findIndex((day) => {
+    const usual = usualShareOf(all, day.day, day.day);
+    return usual === null || !isAbove(day, usual, riseMin);
+  });
+  return end < 0 ? before : before.slice(0, end);
 };
 
 const followUp = (

@@ -46,6 +46,12 @@ describe("without reports the advice says nothing about mail that passes or fail
     expect(next({ silentDays: 36, sources: [failing] })?.action).toBe("fix_sources");
   });
 
+  test("and waits for them in one sentence, unless there are some that do not count", () => {
+    const { next } = advise(facts(MONITORING, none));
+    expect(next).toMatchObject({ action: "wait", why: expect.stringMatching(/^No report about the last 30 days/) });
+    expect(texts({ unauthenticated: 9 })[0]).toContain("0 of 14 days with reports so far");
+  });
+
   test("and repeats what the user declared", () => {
     const advice = advise(facts(MONITORING, { ...none, sendsMail: false }));
     expect(advice.next).toMatchObject({

@@ -301,11 +301,15 @@ const about = (action: AdviceAction, { key, bundled }: AdvisedSource, { why, ste
   why,
 });
 
+const NO_REPORTS =
+  "No report about the last 30 days has arrived. Receivers send the first ones a day or two after the record is published.";
+
 /** Time alone meets what is missing. */
 const waitStep = ({ facts, stage, requirements, ready }: AdviceSituation) => {
   const open = requirements.filter(({ met }) => !met);
   const recovered = isOpen(open, "aligned_share", "recent_share") ? recoveredSteps(facts) : [];
   if ((stage === "reject" && recovered.length === 0) || ready) return null;
+  if (facts.reportedDays === 0 && facts.unauthenticated === 0) return step("wait", NO_REPORTS);
   const isFinal = open.every(({ code }) => code === "few_forwarded");
   const others = open.filter(
     ({ code }) => recovered.length === 0 || (code !== "aligned_share" && code !== "recent_share"),

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { DAY_MS } from "../../../foundation/base/days.ts";
 import { source, stranger } from "../../../testing/dmarc-advice.ts";
 import { createDmarcAlertHarness } from "../../../testing/dmarc-alert-harness.ts";
 import { advise } from "../advice/advice.ts";
@@ -26,7 +27,7 @@ describe("strangers", () => {
     const find = (sources = EVIL.map(sourceOf), fromDay = harness.today - 29) => [
       ...new StrangerStore(harness.db).find(own, sources, fromDay),
     ];
-    return { find, today: harness.today };
+    return { harness, find, today: harness.today };
   };
   const foreign = (ip: string) => `${ip} -/- evil.example -`;
 
@@ -37,6 +38,13 @@ describe("strangers", () => {
     const [first, ...rest] = EVIL.map(sourceOf);
     for (const more of [{ aligned: 1 }, { classification: "authorized" as const }, { service_id: "mailchimp" }])
       expect(find([{ ...(first ?? sourceOf("")), ...more }, ...rest])).toHaveLength(2);
+  });
+
+  test("are found among many domains, whichever has the latest report", () => {
+    const { find, harness } = startWith([["example.net", "acme", foreign]]);
+    for (let at = 0; at < 400; at++) harness.add(`${at}.example`, { accountId: "acme" });
+    harness.db.sqlite.run("UPDATE dmarc_domains SET last_report_at_ms = ? + number", [harness.today * DAY_MS]);
+    expect(find()).toHaveLength(EVIL.length);
   });
 
   test.each([

@@ -6,8 +6,11 @@ import { isSendingService } from "../../records/services/services.ts";
 import { readSourceKey } from "../../reports/ingest/rollup.ts";
 import type { Source } from "./source-response.ts";
 
-/** The other domains of the account that are searched, those with the latest reports. */
-const DOMAINS_MAX = 300;
+/**
+ * Addresses times other domains that are looked up, some 100 ms of work: as many domains as that allows are searched, always the same
+ * ones, so that the advice does not change with the order in which reports arrive.
+ */
+const LOOKUPS_MAX = 150_000;
 const ROWS_MAX = 10_000;
 /** Sources whose addresses are searched, those with the most messages. */
 const SEARCHED_MAX = 40;
@@ -15,7 +18,7 @@ const NAMED_MAX = 3;
 
 const ELSEWHERE = `SELECT ip.value ip, d.domain, s.key FROM json_each(?1) ip
   CROSS JOIN (SELECT number, domain FROM dmarc_domains WHERE account_id = ?2 AND mode = ?3 AND number <> ?4 AND deleted_at_ms IS NULL
-    ORDER BY last_report_at_ms DESC LIMIT ${DOMAINS_MAX}) d
+    ORDER BY number LIMIT ?6) d
   CROSS JOIN dmarc_sources s INDEXED BY dmarc_sources_once
     ON s.domain = d.number AND s.key > ip.value || ' ' AND s.key < ip.value || '!' AND s.last_day >= ?5
   LIMIT ${ROWS_MAX}`;
@@ -46,9 +49,10 @@ export class StrangerStore {
       .slice(0, SEARCHED_MAX);
     if (candidates.length < 2) return new Set();
     const ips = candidates.flatMap(({ addresses }) => addresses.map(({ ip }) => ip));
+    const domainsMax = Math.floor(LOOKUPS_MAX / Math.max(1, ips.length));
     const rows = this.deps.sqlite
-      .query<{ ip: string; domain: string; key: string }, [string, string, string, number, number]>(ELSEWHERE)
-      .all(JSON.stringify(ips), domain.accountId, domain.mode, domain.number, fromDay);
+      .query<{ ip: string; domain: string; key: string }, [string, string, string, number, number, number]>(ELSEWHERE)
+      .all(JSON.stringify(ips), domain.accountId, domain.mode, domain.number, fromDay, domainsMax);
     const places = Map.groupBy(rows, (row) => `${row.ip} ${row.domain}`);
     const elsewhere = new Set(
       [...places.values()].flatMap((of) =>
