@@ -80,7 +80,7 @@ export const readWebhookUrl = ({ config }: CommandService, url: string, name = u
   throw new UsageError(`${name}: ${read.error.issues[0]?.message ?? "not a URL"}`, "webhook_url");
 };
 
-/** Addresses that mail goes to, in their normal form; "" is none. `schema` is that of the API. */
+/** The addresses of an option in their normal form, by the schema of the API. Empty ones are left out. */
 export const readRecipients = (
   schema: ReturnType<typeof recipientsSchema>,
   addresses: readonly string[],

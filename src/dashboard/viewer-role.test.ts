@@ -57,6 +57,12 @@ describe("a viewer of one tag", () => {
     expect(opened).toBeGreaterThanOrEqual(12);
   });
 
+  test("sees no tab that leads to no page", async () => {
+    const { viewer, own } = await start();
+    const { text } = await viewer.get(`/dmarc/${own}`);
+    expect(text).toContain("Overview Sources Record Advice Health Reports Alerts More");
+  });
+
   test("opens exactly the pages of the table, which show its own domain", async () => {
     const { viewer, own } = await start();
     const [{ pages = [] } = {}] = ROLES.filter(({ role }) => role === "viewer");

@@ -34,37 +34,41 @@ interface DomainHeadProps {
 }
 
 /** The head of a page about a domain, with links to its other pages. */
-export const DomainHead = ({ domain, current, title, more = [], meta, actions }: DomainHeadProps) => (
-  <>
-    <PageHead
-      title={title}
-      crumbs={[
-        ["DMARC", "/dmarc"],
-        ...(current === "overview" ? [] : [[domain.domain, `/dmarc/${domain.id}`] as const]),
-        ...more,
-      ]}
-      {...(meta === undefined ? {} : { meta })}
-      {...(actions === undefined ? {} : { actions })}
-    />
-    <nav class="tabs" aria-label={`Pages about ${domain.domain}`}>
-      {[...TABS, ...MORE_TABS.filter(([tab]) => tab === current)].map(([tab, text, path]) => (
-        <Link key={tab} href={`/dmarc/${domain.id}${path}`} isCurrent={tab === current}>
-          {text}
-        </Link>
-      ))}
-      <details class="editor">
-        <summary>More</summary>
-        <div>
-          {MORE_TABS.filter(([tab]) => tab !== current).map(([tab, text, path]) => (
-            <Link key={tab} href={`/dmarc/${domain.id}${path}`}>
-              {text}
-            </Link>
-          ))}
-        </div>
-      </details>
-    </nav>
-  </>
-);
+export const DomainHead = ({ domain, current, title, more = [], meta, actions }: DomainHeadProps) => {
+  const { mayOpen } = usePage();
+  const tabs = TABS.filter(([, , path]) => mayOpen(`/dmarc/${domain.id}${path}`));
+  return (
+    <>
+      <PageHead
+        title={title}
+        crumbs={[
+          ["DMARC", "/dmarc"],
+          ...(current === "overview" ? [] : [[domain.domain, `/dmarc/${domain.id}`] as const]),
+          ...more,
+        ]}
+        {...(meta === undefined ? {} : { meta })}
+        {...(actions === undefined ? {} : { actions })}
+      />
+      <nav class="tabs" aria-label={`Pages about ${domain.domain}`}>
+        {[...tabs, ...MORE_TABS.filter(([tab]) => tab === current)].map(([tab, text, path]) => (
+          <Link key={tab} href={`/dmarc/${domain.id}${path}`} isCurrent={tab === current}>
+            {text}
+          </Link>
+        ))}
+        <details class="editor">
+          <summary>More</summary>
+          <div>
+            {MORE_TABS.filter(([tab]) => tab !== current).map(([tab, text, path]) => (
+              <Link key={tab} href={`/dmarc/${domain.id}${path}`}>
+                {text}
+              </Link>
+            ))}
+          </div>
+        </details>
+      </nav>
+    </>
+  );
+};
 
 const RANGES = [
   ["7", "7 days"],
