@@ -243,10 +243,7 @@ const Backups = ({ backups }: ServiceFacts) => (
           <ul class="plain-list">
             {backups.stored.slice(0, 7).map(({ file, atMs }, at) => (
               <li key={file}>
-                <Time atMs={atMs} style="full" />{" "}
-                <span class="soft small">
-                  (<Time atMs={atMs} />)
-                </span>
+                <Time atMs={atMs} style="full" />
                 {at === 0 && backups.newest !== null && (
                   <p class="soft small">
                     <code>{file}</code>, {bytesText(backups.newest.bytes)}

@@ -78,7 +78,7 @@ export const createSuppressionPages = ({ suppressions }: SuppressionUseCases) =>
 
 const refuse = (problems: readonly string[]): never => {
   const more = problems.length - PROBLEMS_SHOWN_MAX;
-  const shown = problems.slice(0, PROBLEMS_SHOWN_MAX).join("; ") + (more > 0 ? `; and ${more} more` : "");
+  const shown = [...problems.slice(0, PROBLEMS_SHOWN_MAX), ...(more > 0 ? [`and ${more} more`] : [])].join("\n");
   throw new AppError("Invalid request body", {
     message: "Nothing was added",
     issues: [{ path: "entries", message: shown }],

@@ -221,7 +221,7 @@ const HistoryFilterForm = ({ query, keys }: VerificationsBodyProps) => (
       name="key"
       label="Key"
       value={query.key ?? ""}
-      options={[any("Every key and user"), ...keys.map(({ id, name }) => [id, name] as const)]}
+      options={[any("Everyone"), ...keys.map(({ id, name }) => [id, name] as const)]}
     />
     <Field name="from" label="From" type="date" value={query.from ?? ""} />
     <Field name="to" label="To" type="date" value={query.to ?? ""} />

@@ -53,6 +53,8 @@ describe("a text of domains", () => {
     const { domains } = newHarness();
     const message = await problemOf(domains.enrolText(LIVE, "b_1.c b_2.c b_3.c b_4.c b_5.c b_6.c", []));
     expect(message).toContain("b_6.c: ");
+    // The page shows each on a line of its own.
+    expect(message.split("\\n")).toHaveLength(6);
     expect(message).not.toContain("more");
   });
 

@@ -131,10 +131,10 @@ const unreadable = (problems: readonly string[], names: number): AppError => {
   // "And 1 more" would take the place of that one.
   const shownMax = problems.length === PROBLEMS_SHOWN_MAX + 1 ? problems.length : PROBLEMS_SHOWN_MAX;
   const more = problems.length - shownMax;
-  const shown = problems.slice(0, shownMax).join(" ");
+  const shown = problems.slice(0, shownMax);
   return new AppError("Invalid request body", {
     message: `Nothing was enrolled: ${problems.length} of ${names} cannot be monitored.`,
-    issues: [{ path: "domains", message: `${shown}${more > 0 ? ` And ${more} more.` : ""}` }],
+    issues: [{ path: "domains", message: [...shown, ...(more > 0 ? [`And ${more} more.`] : [])].join("\n") }],
   });
 };
 
