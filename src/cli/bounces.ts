@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from "node:fs";
-import { bounceView } from "../verify/bounces/bounce-view.ts";
+import { bounceView, type PromisesShown, summaryView } from "../verify/bounces/bounce-view.ts";
 import type { EventOutcome } from "../verify/bounces/bounces.ts";
 import { BOUNCE_KINDS, BOUNCE_SOURCES, SUMMARY_DAYS_MAX } from "../verify/bounces/operations.ts";
 import { BOUNCE_MAILBOX_CHECK } from "./mailbox-check.ts";
@@ -74,6 +74,12 @@ const addFile = async ({ service, caller }: CommandService, text: string) => {
   return { counts, unreadable };
 };
 
+/** `3 of 1,204 (0.25 %)`. */
+const errorText = ({ deliverable_checks: checks, deliverable_bounced: bounced, error_rate: rate }: PromisesShown) =>
+  rate === null
+    ? "-"
+    : `${bounced.toLocaleString("en")} of ${checks.toLocaleString("en")} (${(rate * 100).toFixed(2)} %)`;
+
 /** Mail that came back. */
 const BOUNCES = group(
   {
@@ -133,13 +139,17 @@ const BOUNCES = group(
         ),
       },
       run({ service, caller, print, table }, { days = 30 }) {
-        const providers = service.bounces.summary(caller, days);
-        const rows = providers.map(({ provider, hard, soft }) => [
+        const summary = summaryView(service.bounces.summary(caller, days), days);
+        const rows = summary.providers.map(({ provider, hard, soft, ...promises }) => [
           provider ?? "(unknown)",
           ...[hard.deliverable, hard.risky, hard.undeliverable, hard.not_verified, soft].map(String),
+          errorText(promises),
         ]);
-        print({ days, providers }, () =>
-          table(["PROVIDER", "DELIVERABLE", "RISKY", "UNDELIVERABLE", "NOT CHECKED", "SOFT"], rows),
+        print(summary, () =>
+          [
+            table(["PROVIDER", "DELIVERABLE", "RISKY", "UNDELIVERABLE", "NOT CHECKED", "SOFT", "OWN ERRORS"], rows),
+            `Of the addresses that checks called deliverable since ${summary.checks_from ?? "the beginning"}, bounced: ${errorText(summary.total)}.`,
+          ].join("\n\n"),
         );
       },
     }),

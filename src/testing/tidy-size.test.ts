@@ -9,18 +9,18 @@ import { parseSync } from "oxc-parser";
 const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 25_847,
   blocklist: 61_849,
-  bulk: 53_488,
-  cli: 57_903,
-  dashboard: 168_130,
+  bulk: 53_621,
+  cli: 57_956,
+  dashboard: 168_373,
   dmarc: 224_468,
   doctor: 13_703,
-  foundation: 106_155,
+  foundation: 106_280,
   "main.ts": 133,
   notifications: 35_099,
   service: 52_424,
-  verify: 75_954,
+  verify: 77_205,
 };
-const FILES_MAX = 769;
+const FILES_MAX = 771;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

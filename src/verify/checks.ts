@@ -159,6 +159,8 @@ export class Checks {
       result,
       evidence: engine.isSimulated ? null : packEvidence(evidence),
       chargeable: true,
+      // Without an attempt, no address is `deliverable`.
+      provider: null,
       attempts,
       endedMs: row.createdAtMs,
     };

@@ -288,7 +288,7 @@ export class VerificationAttempts {
       const nowMs = this.runtime.clock.nowMs();
       const { email, normalizedEmail: normalized_email, attempts } = row;
       const result = { email, normalized_email, ...INTERNAL_ERROR, verified_at: isoTime(nowMs) };
-      const ended = { result, evidence: null, chargeable: false, attempts, endedMs: nowMs };
+      const ended = { result, evidence: null, chargeable: false, provider: null, attempts, endedMs: nowMs };
       return this.deps.writer.update(row, ended);
     });
     return null;
@@ -319,8 +319,8 @@ export class VerificationAttempts {
     const { attempts } = made;
     if (made.kind === "retry")
       return { evidence: made.evidence, attempts, dueAtMs: this.deps.dueNowMs() + waitMsOf(made.retry) };
-    const { result, evidence, chargeable } = made;
-    return { result, evidence, chargeable, attempts, endedMs: null };
+    const { result, evidence, chargeable, provider } = made;
+    return { result, evidence, chargeable, provider, attempts, endedMs: null };
   }
 
   /** Repeats the write until it succeeds: a result is not lost because the disk is full for a while. */

@@ -57,13 +57,20 @@ interface Step {
 }
 
 const CHARGED: VerificationOutcome = {
-  ...{ result: RESULT_EXAMPLE, evidence: packEvidence(evidenceWith()), chargeable: true, attempts: 1, endedMs: 5_000 },
+  ...{
+    result: RESULT_EXAMPLE,
+    evidence: packEvidence(evidenceWith()),
+    chargeable: true,
+    provider: null,
+    attempts: 1,
+    endedMs: 5_000,
+  },
 };
 const OUTCOMES: Readonly<Record<Step["outcome"], VerificationOutcome | null>> = {
   charged: CHARGED,
   free: {
     result: { ...RESULT_EXAMPLE, ...INTERNAL_ERROR },
-    ...{ evidence: null, chargeable: false, attempts: 2, endedMs: null },
+    ...{ evidence: null, chargeable: false, provider: null, attempts: 2, endedMs: null },
   },
   retry: { evidence: packEvidence(evidenceWith({ toxic: "x.example" })), attempts: 1, dueAtMs: 9_000 },
   unknown: null,

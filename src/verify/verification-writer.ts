@@ -4,6 +4,7 @@ import type { ByMode } from "../foundation/base/secrets.ts";
 import { insufficientCredits, type CreditHolds, type TooFewCredits } from "../accounts/billing/store.ts";
 import type { Tx } from "../foundation/db/open.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
+import { PromiseCounts } from "./bounces/promise-counts.ts";
 import { type UsageEntry, UsageStore } from "../accounts/usage/usage-store.ts";
 import type { VerificationResult } from "./result.ts";
 import type { Completion, VerificationRow, VerificationStore } from "./store.ts";
@@ -17,6 +18,8 @@ export interface EndedVerification {
   readonly evidence: Uint8Array | null;
   /** False: the credit is given back. */
   readonly chargeable: boolean;
+  /** The provider of the mail hosts; null when none is known. */
+  readonly provider: string | null;
   readonly attempts: number;
   /** When it ended; null: when it is stored. */
   readonly endedMs: number | null;
@@ -58,8 +61,9 @@ export class VerificationWriter {
 
   constructor(runtime: Pick<Runtime, "db" | "clock">, deps: WriterDeps) {
     const usage = new UsageStore(runtime.db);
+    const promises = new PromiseCounts(runtime.db);
     this.#commit = runtime.db.commitsOf((tx, writes) => {
-      const batch = new VerificationBatch(tx, runtime, { ...deps, usage });
+      const batch = new VerificationBatch(tx, runtime, { ...deps, usage, promises });
       const stored = writes.map((write) => orRefusal(() => batch.add(write)));
       batch.flush();
       return stored;
@@ -97,7 +101,7 @@ class VerificationBatch {
   constructor(
     private readonly tx: Tx,
     private readonly runtime: Pick<Runtime, "db" | "clock">,
-    private readonly deps: WriterDeps & { readonly usage: UsageStore },
+    private readonly deps: WriterDeps & { readonly usage: UsageStore; readonly promises: PromiseCounts },
   ) {
     const { live, test } = deps.credits;
     this.#credits = { live: live.collect(), test: test.collect() };
@@ -184,10 +188,13 @@ class VerificationBatch {
     return available < 1 ? err({ required: 1, available }) : ok(0);
   }
 
-  #complete({ accountId, keyId, mode }: VerificationRow, { result, endedMs }: TimedEnd, credits: number): void {
+  #complete({ accountId, keyId, mode }: VerificationRow, ended: TimedEnd, credits: number): void {
+    const { result, endedMs, provider } = ended;
+    const day = dayOfTime(endedMs);
     const { verdict, sub_status: subStatus } = result;
     const counted = { mode, source: "single", verdict, subStatus } as const;
-    this.#usage.push({ ...counted, accountId, keyId, day: dayOfTime(endedMs), verifications: 1, credits });
+    if (mode === "live" && verdict === "deliverable") this.deps.promises.add(this.tx, accountId, day, [provider]);
+    this.#usage.push({ ...counted, accountId, keyId, day, verifications: 1, credits });
     this.runtime.db.note(this.tx, { kind: "verification", ...counted });
   }
 }

@@ -5,6 +5,7 @@ import type { Tx } from "../../foundation/db/open.ts";
 import { insertEvent } from "../../foundation/db/outbox.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import { UsageStore } from "../../accounts/usage/usage-store.ts";
+import { PromiseCounts } from "../../verify/bounces/promise-counts.ts";
 import { type SubStatus, VERDICT_OF } from "../../verify/result.ts";
 import type { AttemptOutcome } from "./attempt.ts";
 import { isUnfinished, jobView } from "../results/job-object.ts";
@@ -41,11 +42,14 @@ interface Finished {
   readonly chargeable: boolean;
   readonly subStatus: SubStatus;
   readonly day: number;
+  /** The provider of the mail hosts; null when none is known. */
+  readonly provider: string | null;
 }
 
 /** Writes the changes of state of a job, each in the caller's transaction. */
 export class JobWriter {
   readonly #usage: UsageStore;
+  readonly #promises: PromiseCounts;
   readonly #troubles: TroubleStore;
   readonly #mails: ListMailStore;
 
@@ -54,6 +58,7 @@ export class JobWriter {
     private readonly stores: BulkStores,
   ) {
     this.#usage = new UsageStore(runtime.db);
+    this.#promises = new PromiseCounts(runtime.db);
     this.#troubles = new TroubleStore(runtime.db);
     this.#mails = new ListMailStore(runtime.db);
   }
@@ -83,7 +88,7 @@ export class JobWriter {
       const { subStatus, verifiedAtMs } = outcome.columns;
       // Results of test keys have a fixed time.
       const day = dayOfTime(job.mode === "test" ? this.runtime.clock.nowMs() : verifiedAtMs);
-      finished.push({ position, rows, chargeable: outcome.chargeable, subStatus, day });
+      finished.push({ position, rows, chargeable: outcome.chargeable, subStatus, day, provider: outcome.group });
       counts.set(subStatus, (counts.get(subStatus) ?? 0) + rows);
       const verdict = VERDICT_OF[subStatus];
       this.runtime.db.note(tx, { kind: "verification", mode: job.mode, source: "list", verdict, subStatus });
@@ -93,6 +98,7 @@ export class JobWriter {
     const rows = finished.reduce((sum, one) => sum + one.rows, 0);
     const credits = this.#settle(tx, job, finished);
     this.stores.jobs.advance(tx, number, { rows, addresses: finished.length, ...credits });
+    this.#countPromises(tx, job, finished);
     this.#countUsage(tx, job, { finished, isCharged: credits.charged > 0 });
     if (job.addressesFinished + finished.length < job.addressesTotal) return true;
     this.#end(tx, number, "completed");
@@ -146,6 +152,18 @@ export class JobWriter {
           ? 0
           : credits.release(tx, { ...move(firstReleased), credits: released.length }, note),
     };
+  }
+
+  #countPromises(tx: Tx, { accountId, mode }: JobRow, finished: readonly Finished[]): void {
+    if (mode === "test") return;
+    const promised = finished.filter(({ subStatus }) => VERDICT_OF[subStatus] === "deliverable");
+    for (const [day, some] of Map.groupBy(promised, (one) => one.day))
+      this.#promises.add(
+        tx,
+        accountId,
+        day,
+        some.map(({ provider }) => provider),
+      );
   }
 
   /** Adds distinct addresses to the usage, as they are charged; `isCharged` is false for test keys. */

@@ -1,15 +1,17 @@
 import { z } from "zod";
 import { isId } from "../../foundation/base/secrets.ts";
+import { isoDay } from "../../foundation/base/days.ts";
 import { sendText, streamRows } from "../../foundation/http/response.ts";
 import { summaryCsv, writeBounces } from "../../verify/bounces/bounce-view.ts";
 import type { BounceFilters, StoredBounce } from "../../verify/bounces/bounce-store.ts";
-import type { Bounces, ProviderBounces } from "../../verify/bounces/bounces.ts";
+import type { Bounces, BounceSummary } from "../../verify/bounces/bounces.ts";
 import { BOUNCE_KINDS, BOUNCE_SOURCES } from "../../verify/bounces/operations.ts";
 import { csvHeaders } from "../../verify/bounces/routes.ts";
+import type { KeptPromises } from "../../verify/bounces/promise-counts.ts";
 import { replyIn } from "../../verify/bounces/bounce.ts";
 import { VERDICTS } from "../../verify/result.ts";
 import { Mono } from "../components/copy.tsx";
-import { Num, Time } from "../components/figures.tsx";
+import { Day, Num, numberText, Percent, Time } from "../components/figures.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
 import { Badge, DownloadLink, Link, withPath } from "../components/inline.tsx";
 import { Pager, rowsParameter } from "../components/pager.tsx";
@@ -46,8 +48,8 @@ export const createBouncePages = ({ bounces }: { readonly bounces: Bounces }) =>
     const found = bounces.page(viewer.caller, filtersOf(query), window);
     const rows = found.slice(0, query.rows);
     const next = found.length > query.rows ? (rows.at(-1)?.id ?? null) : null;
-    const providers = bounces.summary(viewer.caller, SUMMARY_DAYS);
-    return { title: "Bounces", section: "verify", body: <BouncesBody {...{ rows, next, query, providers }} /> };
+    const summary = bounces.summary(viewer.caller, SUMMARY_DAYS);
+    return { title: "Bounces", section: "verify", body: <BouncesBody {...{ rows, next, query, summary }} /> };
   }),
   page({ path: "/verify/bounces.csv", query: bouncesQuery }, ({ request, viewer, query }) =>
     streamRows(request, writeBounces(bounces, viewer.caller, filtersOf(query)), csvHeaders("bounces")),
@@ -61,16 +63,16 @@ interface BouncesProps {
   readonly rows: readonly StoredBounce[];
   readonly next: string | null;
   readonly query: Query;
-  readonly providers: readonly ProviderBounces[];
+  readonly summary: BounceSummary;
 }
 
-const BouncesBody = ({ rows, next, query, providers }: BouncesProps) => {
+const BouncesBody = ({ rows, next, query, summary }: BouncesProps) => {
   const { url } = usePage();
   const isFiltered = Object.entries(query).some(([name, value]) => name !== "rows" && value !== undefined);
   return (
     <>
-      <PageHead title="Bounces" crumbs={[["Verify", "/verify"]]} />
-      {providers.length > 0 && <SummaryPanel providers={providers} />}
+      <PageHead title="Bounces" crumbs={[["Verify", "/verify"]]} meta={<Promises summary={summary} />} />
+      {summary.providers.length > 0 && <SummaryPanel summary={summary} />}
       <Panel
         title="Reported bounces"
         aside={<DownloadLink href={withPath(url, "/verify/bounces.csv")}>CSV</DownloadLink>}
@@ -84,7 +86,33 @@ const BouncesBody = ({ rows, next, query, providers }: BouncesProps) => {
   );
 };
 
-const SummaryPanel = ({ providers }: Pick<BouncesProps, "providers">) => (
+/** How many promises did not hold, of how many, and the share. */
+const OwnErrors = ({ promises: { checks, bounced } }: { readonly promises: KeptPromises }) =>
+  checks === 0 ? (
+    <>–</>
+  ) : (
+    <>
+      <Percent part={Math.min(bounced, checks)} whole={checks} />{" "}
+      <span class="soft nowrap">
+        {numberText(bounced)} of {numberText(checks)}
+      </span>
+    </>
+  );
+
+const Promises = ({ summary: { total, checksFromDay } }: Pick<BouncesProps, "summary">) =>
+  checksFromDay === null ? null : (
+    <>
+      {numberText(total.bounced)} of {numberText(total.checks)} addresses bounced that checks called deliverable since{" "}
+      <Day day={isoDay(checksFromDay)} />
+      {total.checks > 0 && (
+        <>
+          : <Percent part={Math.min(total.bounced, total.checks)} whole={total.checks} />
+        </>
+      )}
+    </>
+  );
+
+const SummaryPanel = ({ summary: { providers } }: Pick<BouncesProps, "summary">) => (
   <Panel
     title={`Hard bounces of the last ${SUMMARY_DAYS} days, by the check before`}
     aside={<DownloadLink href="/verify/bounces/summary.csv">CSV</DownloadLink>}
@@ -99,8 +127,9 @@ const SummaryPanel = ({ providers }: Pick<BouncesProps, "providers">) => (
         { title: "Undeliverable", align: "end" },
         { title: "Not checked", align: "end" },
         { title: "Soft bounces", align: "end" },
+        { title: "Own errors", align: "end" },
       ]}
-      rows={providers.map(({ provider, hard, soft }) => ({
+      rows={providers.map(({ provider, hard, soft, promises }) => ({
         key: provider ?? "",
         cells: [
           provider ?? "Not known",
@@ -109,6 +138,7 @@ const SummaryPanel = ({ providers }: Pick<BouncesProps, "providers">) => (
           <Num value={hard.undeliverable} />,
           <Num value={hard.not_verified} />,
           <Num value={soft} />,
+          <OwnErrors promises={promises} />,
         ],
       }))}
     />

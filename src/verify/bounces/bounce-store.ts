@@ -1,6 +1,6 @@
 import { and, count, desc, eq, gte, lt, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../foundation/db/open.ts";
-import { bounces } from "../../foundation/db/schema.ts";
+import { bounces } from "../../foundation/db/schema-bounces.ts";
 import { sqlStatements, rows } from "../../foundation/db/statements.ts";
 import { TurnReads } from "../../foundation/db/turn-reads.ts";
 import type { FiltersOf, IdWindow } from "../../foundation/base/walk.ts";

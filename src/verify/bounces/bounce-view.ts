@@ -1,10 +1,11 @@
 import { isoTime } from "../../foundation/base/clock.ts";
-import { DAY_MS } from "../../foundation/base/days.ts";
+import { errorRate, type KeptPromises } from "./promise-counts.ts";
+import { DAY_MS, isoDay } from "../../foundation/base/days.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
 import type { StoredBounce } from "./bounce-store.ts";
 import type { HistoryOwner } from "../history-store.ts";
 import type { BounceFilters } from "./bounce-store.ts";
-import type { Bounces, ProviderBounces } from "./bounces.ts";
+import type { Bounces, BounceSummary } from "./bounces.ts";
 
 /** A bounce as the API and the command line show it. */
 export const bounceView = (bounce: StoredBounce) => {
@@ -61,11 +62,47 @@ export async function* writeBounces(
   }
 }
 
+const promisesView = (promises: KeptPromises) => ({
+  deliverable_checks: promises.checks,
+  deliverable_bounced: promises.bounced,
+  error_rate: errorRate(promises),
+});
+
+export type PromisesShown = ReturnType<typeof promisesView>;
+
+/** The summary as the API and the command line show it. */
+export const summaryView = ({ checksFromDay, total, providers }: BounceSummary, days: number) => ({
+  days,
+  checks_from: checksFromDay === null ? null : isoDay(checksFromDay),
+  total: promisesView(total),
+  providers: providers.map(({ promises, ...rest }) => ({ ...rest, ...promisesView(promises) })),
+});
+
 /** The summary as CSV. */
-export const summaryCsv = (providers: readonly ProviderBounces[]): string =>
+export const summaryCsv = ({ providers }: BounceSummary): string =>
   [
-    csvLine(["provider", "deliverable", "risky", "undeliverable", "not_verified", "soft"]),
-    ...providers.map(({ provider, hard, soft }) =>
-      csvLine([provider, hard.deliverable, hard.risky, hard.undeliverable, hard.not_verified, soft]),
+    csvLine([
+      "provider",
+      "deliverable",
+      "risky",
+      "undeliverable",
+      "not_verified",
+      "soft",
+      "deliverable_checks",
+      "deliverable_bounced",
+      "error_rate",
+    ]),
+    ...providers.map(({ provider, hard, soft, promises: { checks, bounced }, promises }) =>
+      csvLine([
+        provider,
+        hard.deliverable,
+        hard.risky,
+        hard.undeliverable,
+        hard.not_verified,
+        soft,
+        checks,
+        bounced,
+        errorRate(promises),
+      ]),
     ),
   ].join("");

@@ -160,14 +160,37 @@ describe("the summary", () => {
     const now = (text: string) => text.replace("2026-01-01T00:00:00+00:00", at);
     await report(app, key, [now(line("5.1.1")), now(line("5.1.1", "bert@shop.example.com"))].join("\n"));
     const { body } = await app.request("GET", `${PATH}/summary`, { key });
+    const kept = { deliverable_checks: 1, deliverable_bounced: 1, error_rate: 1 };
+    const none = { deliverable_checks: 0, deliverable_bounced: 0, error_rate: null };
+    const hard = { deliverable: 0, risky: 0, undeliverable: 0, not_verified: 0 };
     expect(body).toEqual({
       days: 30,
+      checks_from: new Date(app.clock.nowMs() - 2 * 86_400_000).toISOString().slice(0, 10),
+      total: kept,
       providers: [
-        { provider: "example.com", hard: { deliverable: 1, risky: 0, undeliverable: 0, not_verified: 0 }, soft: 0 },
-        { provider: null, hard: { deliverable: 0, risky: 0, undeliverable: 0, not_verified: 1 }, soft: 0 },
+        { provider: "example.com", hard: { ...hard, deliverable: 1 }, soft: 0, ...kept },
+        { provider: null, hard: { ...hard, not_verified: 1 }, soft: 0, ...none },
       ],
     });
     const listed = await app.request("GET", `${PATH}?promised=deliverable`, { key });
     expect(listed.body.bounces).toMatchObject([{ promised_days: 2, provider: "example.com" }]);
+  });
+
+  test("counts promises of the days that it is asked for, and of no test key", async () => {
+    const app = startWith({ rcpt: (to) => (/^[abc]@/.test(to) ? "250 2.1.5 Ok" : "550 5.1.1 User unknown") });
+    const key = app.newKey({ mode: "live" });
+    const at = () => new Date(app.clock.nowMs()).toISOString().replace(".000Z", "+00:00");
+    const bounceOf = (email: string) =>
+      report(app, key, line("5.1.1", email, email.slice(0, 1).repeat(6)).replace("2026-01-01T00:00:00+00:00", at()));
+    for (const name of ["a", "b"]) await app.verify(key, `${name}@shop.example.com`);
+    await app.verify(app.newKey(), "mailbox_exists@shop.example.com");
+    await app.advance(20 * 86_400_000);
+    await app.verify(key, "c@shop.example.com");
+    for (const name of ["a", "x"]) await bounceOf(`${name}@shop.example.com`);
+    const totalOf = async (days: number) =>
+      (await app.request("GET", `${PATH}/summary?days=${days}`, { key })).body.total;
+    expect(await totalOf(30)).toEqual({ deliverable_checks: 3, deliverable_bounced: 1, error_rate: 0.333_333 });
+    // The promise to the address that bounced is older.
+    expect(await totalOf(10)).toEqual({ deliverable_checks: 1, deliverable_bounced: 0, error_rate: 0 });
   });
 });

@@ -1,4 +1,4 @@
-import { DAY_MS } from "../../foundation/base/days.ts";
+import { DAY_MS, dayOfTime } from "../../foundation/base/days.ts";
 import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
 import { inSteps } from "../../foundation/base/in-steps.ts";
 import { type ByMode, newId, sha256 } from "../../foundation/base/secrets.ts";
@@ -9,6 +9,7 @@ import type { Attempts } from "../attempts.ts";
 import { providerOf } from "../domain-evidence.ts";
 import type { HistoryOwner } from "../history-store.ts";
 import { unpackEvidence } from "../store.ts";
+import { type KeptPromises, PromiseCounts } from "./promise-counts.ts";
 import { BounceAwareAttempts } from "./known-bounces.ts";
 import type { Bounce, EventReading } from "./bounce.ts";
 import type { BounceCount, BounceFilters, BounceStore, StoredBounce } from "./bounce-store.ts";
@@ -36,6 +37,15 @@ export interface ProviderBounces {
   readonly provider: string | null;
   readonly hard: PromisedCounts;
   soft: number;
+  readonly promises: KeptPromises;
+}
+
+/** What bounced, and what checks had promised. */
+export interface BounceSummary {
+  /** The first day (since 1970, UTC) whose checks are counted; null when there are none. */
+  readonly checksFromDay: number | null;
+  readonly total: KeptPromises;
+  readonly providers: readonly ProviderBounces[];
 }
 
 /** Events stored in one transaction, and rows removed in one: some milliseconds. */
@@ -43,10 +53,14 @@ const ROWS_AT_ONCE = 20;
 
 /** What others report about mail that came back. */
 export class Bounces {
+  readonly #promises: PromiseCounts;
+
   constructor(
     private readonly runtime: Pick<Runtime, "db" | "clock">,
     private readonly store: BounceStore,
-  ) {}
+  ) {
+    this.#promises = new PromiseCounts(runtime.db);
+  }
 
   /** Stores the bounces among events, in their order. Those of test keys are not stored. */
   async add({ accountId, mode }: HistoryOwner, events: readonly EventReading[]): Promise<EventOutcome[]> {
@@ -90,9 +104,16 @@ export class Bounces {
   }
 
   /** Addresses that bounced in the last `days`, by provider, the most hard ones first. */
-  summary({ accountId, mode }: HistoryOwner, days: number): readonly ProviderBounces[] {
+  summary({ accountId, mode }: HistoryOwner, days: number): BounceSummary {
+    if (mode === "test") return { checksFromDay: null, total: { checks: 0, bounced: 0 }, providers: [] };
     const fromMs = this.runtime.clock.nowMs() - days * DAY_MS;
-    return mode === "test" ? [] : byProvider(this.store.counts(accountId, fromMs));
+    const { fromDay, byProvider: promises } = this.#promises.since(accountId, dayOfTime(fromMs));
+    const total = { checks: 0, bounced: 0 };
+    for (const { checks, bounced } of promises.values()) {
+      total.checks += checks;
+      total.bounced += bounced;
+    }
+    return { checksFromDay: fromDay, total, providers: byProvider(this.store.counts(accountId, fromMs), promises) };
   }
 
   /** Attempts that know of the bounces. Those of test keys do not: they say the same every time. */
@@ -105,7 +126,10 @@ export class Bounces {
   async expire(days: number | null, isStopping: () => boolean): Promise<number> {
     if (days === null) return 0;
     const beforeMs = this.runtime.clock.nowMs() - days * DAY_MS;
-    const remove = () => this.runtime.db.commit((tx) => this.store.expire(tx, beforeMs, ROWS_AT_ONCE));
+    const { db } = this.runtime;
+    const removeCounts = () => db.commit((tx) => this.#promises.expire(tx, dayOfTime(beforeMs), ROWS_AT_ONCE));
+    await inSteps(removeCounts, { isStopping });
+    const remove = () => db.commit((tx) => this.store.expire(tx, beforeMs, ROWS_AT_ONCE));
     const { count } = await inSteps(remove, { isStopping });
     return count;
   }
@@ -146,11 +170,19 @@ const outcomeOf = (event: EventReading, position: number, isStored: boolean): Ev
     ? { position, outcome: isStored ? "stored" : "known", kind: event.bounce.kind, reason: null }
     : { position, outcome: event.outcome, kind: null, reason: event.reason };
 
-const byProvider = (counts: readonly BounceCount[]): ProviderBounces[] => {
+const byProvider = (
+  counts: readonly BounceCount[],
+  promises: ReadonlyMap<string | null, KeptPromises>,
+): ProviderBounces[] => {
   const found = new Map<string | null, ProviderBounces>();
   for (const { provider, kind, promised, addresses } of counts) {
     const hard = { deliverable: 0, risky: 0, undeliverable: 0, not_verified: 0 };
-    const entry = found.get(provider) ?? { provider, hard, soft: 0 };
+    const entry = found.get(provider) ?? {
+      provider,
+      hard,
+      soft: 0,
+      promises: promises.get(provider) ?? { checks: 0, bounced: 0 },
+    };
     if (kind === "soft") entry.soft += addresses;
     else entry.hard[promised ?? "not_verified"] += addresses;
     found.set(provider, entry);

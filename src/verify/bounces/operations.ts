@@ -173,6 +173,14 @@ export const LIST_BOUNCES = declareRoute({
 const SUMMARY_DAYS = 30;
 export const SUMMARY_DAYS_MAX = 365;
 
+const promises = {
+  deliverable_checks: countField("Checks since `checks_from` that said deliverable."),
+  deliverable_bounced: countField("Addresses of those checks that bounced hard later."),
+  error_rate: z.number().min(0).max(1).nullable().meta({
+    description: "`deliverable_bounced` by `deliverable_checks`, from 0 to 1; null where no check is counted.",
+  }),
+};
+
 const promisedCounts = z.object({
   deliverable: countField(
     "Addresses that the last check had called deliverable: our own errors, or mailboxes that ended since.",
@@ -205,22 +213,39 @@ export const SUMMARIZE_BOUNCES = declareRoute({
       description: "Bounced addresses by provider, the most hard ones first.",
       schema: namedResponse("BounceSummary", {
         days: integerField("The days that are counted."),
+        checks_from: z.iso
+          .date()
+          .nullable()
+          .meta({ description: "The first of these days (UTC) whose checks are counted; null when there are none." }),
+        total: z.object(promises).meta({ description: "All providers together." }),
         providers: listField(
           z.object({
             provider: nullableText("Who runs the mail hosts; null when that is not known."),
             hard: promisedCounts.meta({ description: "Addresses that bounced hard, by the verdict before." }),
             soft: countField("Addresses with soft bounces."),
+            ...promises,
           }),
           "One entry for each provider.",
         ),
       }),
       example: {
         days: SUMMARY_DAYS,
+        checks_from: "2026-01-01",
+        total: { deliverable_checks: 800, deliverable_bounced: 2, error_rate: 0.0025 },
         providers: [
-          { provider: "example.com", hard: { deliverable: 0, risky: 3, undeliverable: 1, not_verified: 2 }, soft: 4 },
+          {
+            provider: "example.com",
+            hard: { deliverable: 2, risky: 3, undeliverable: 1, not_verified: 2 },
+            soft: 4,
+            deliverable_checks: 400,
+            deliverable_bounced: 2,
+            error_rate: 0.005,
+          },
         ],
       },
-      alternatives: csv("provider,deliverable,risky,undeliverable,not_verified,soft\r\nexample.com,0,3,1,2,4\r\n"),
+      alternatives: csv(
+        "provider,deliverable,risky,undeliverable,not_verified,soft,deliverable_checks,deliverable_bounced,error_rate\r\nexample.com,2,3,1,2,4,400,2,0.005\r\n",
+      ),
     },
   },
 });

@@ -7,7 +7,7 @@ import { rowsById, sendPage } from "../../foundation/http/list-page.ts";
 import { attachment, sendJson, sendText, streamRows } from "../../foundation/http/response.ts";
 import { handle, serveRoutes } from "../../foundation/http/route.ts";
 import { wantsCsv } from "../../foundation/http/row-format.ts";
-import { bounceView, summaryCsv, writeBounces } from "./bounce-view.ts";
+import { bounceView, summaryCsv, summaryView, writeBounces } from "./bounce-view.ts";
 import type { Bounces, EventOutcome } from "./bounces.ts";
 import { LIST_BOUNCES, REPORT_BOUNCES, SUMMARIZE_BOUNCES } from "./operations.ts";
 import { EVENTS_MAX, readJsonEvents, readLogLines } from "./read-events.ts";
@@ -64,9 +64,9 @@ export const createBounceRoutes = ({ guard, bounces, clock }: BounceRouteDeps) =
     }),
 
     handle(SUMMARIZE_BOUNCES, ({ query: { days }, caller, request }) => {
-      const providers = bounces.summary(caller, days);
+      const summary = bounces.summary(caller, days);
       return wantsCsv(request)
-        ? sendText(request, summaryCsv(providers), csvHeaders("bounce-summary"))
-        : sendJson(request, { days, providers });
+        ? sendText(request, summaryCsv(summary), csvHeaders("bounce-summary"))
+        : sendJson(request, summaryView(summary, days));
     }),
   ]);
