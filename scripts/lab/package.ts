@@ -102,6 +102,10 @@ const MODES = "stat -c '%a %U %G' /etc/postwarden.env /var/lib/postwarden /var/l
 
 const SETTINGS = ["POSTWARDEN_REPORT_HOST=reports.example.com", "POSTWARDEN_REPORT_LISTEN=127.0.0.1:25"];
 
+const POLICY_SOCKET = "/run/postwarden/policy.sock";
+/** What a mail server of this machine asks (Postfix, SMTPD_POLICY_README), and prints of the response. */
+const ASK_POLICY = `use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(Peer => q(${POLICY_SOCKET})) or die $!; print $s qq(request=smtpd_access_policy\\nrecipient=a\\@example.com\\n\\n); $s->flush; print scalar <$s>`;
+
 const FIRST_INSTALL: readonly Printed[] = [
   {
     what: "installs without a message on standard error",
@@ -133,6 +137,11 @@ const FIRST_INSTALL: readonly Printed[] = [
     what: "it listens on port 25 without root",
     sh: `echo '${SETTINGS.join("\n")}' >> /etc/postwarden.env; systemctl restart postwarden; curl -s -m 2 telnet://127.0.0.1:25 </dev/null | cut -c1-4`,
     expected: "220",
+  },
+  {
+    what: "other users ask the policy service at a socket in /run, also after a restart",
+    sh: `echo POSTWARDEN_POLICY_LISTEN=${POLICY_SOCKET} >> /etc/postwarden.env; for n in 1 2; do systemctl restart postwarden; su -s /bin/sh nobody -c "perl -e '${ASK_POLICY}'"; done; stat -c %U ${POLICY_SOCKET}; systemctl stop postwarden; ls ${POLICY_SOCKET} 2>/dev/null; systemctl start postwarden`,
+    expected: "action=DUNNO action=DUNNO postwarden",
   },
   {
     what: "its user cannot write elsewhere, see other processes or gain privileges",

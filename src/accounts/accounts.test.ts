@@ -7,7 +7,7 @@ import { readApiKey } from "../foundation/base/secrets.ts";
 import { SCOPES } from "../foundation/http/scopes.ts";
 import { createApps } from "../testing/app.ts";
 import { Ledger } from "./billing/store.ts";
-import { Accounts, describeAccountProblem, isBalanced } from "./accounts.ts";
+import { accountOfSetting, Accounts, describeAccountProblem, isBalanced } from "./accounts.ts";
 import { describeKeyProblem } from "./keys.ts";
 
 const start = createApps();
@@ -187,6 +187,14 @@ test("an unknown account is named", () => {
   expect(describeAccountProblem("unknown_account", "acme")).toBe(
     'There is no account "acme". `postwarden accounts list` lists all accounts.',
   );
+});
+
+test("a setting that names no account is named, the account is not: anybody may read it", () => {
+  const { service } = start();
+  expect(accountOfSetting(service.accounts.store, "POSTWARDEN_X", "customer")).toEqual({
+    ok: false,
+    error: "POSTWARDEN_X names an account that does not exist. `postwarden accounts list` lists all accounts.",
+  });
 });
 
 test("every problem has a sentence", () => {

@@ -53,7 +53,8 @@ export const accountOfSetting = (
   if (name !== null) {
     const account = store.findAccountByName(name);
     if (account !== undefined) return ok(account.id);
-    return err(`${setting}: ${describeUnknownAccount(name)}`);
+    // Without the name: anybody may read it at `/readyz`.
+    return err(`${setting} names an account that does not exist. \`postwarden accounts list\` lists all accounts.`);
   }
   const [only, another] = store.listAccounts();
   if (only === undefined) return err(NO_ACCOUNT_YET);

@@ -1,11 +1,20 @@
 import { openAccountDeletion } from "../service/erase/open.ts";
 import { clearPageGaps, type ClearedGaps } from "../foundation/db/page-gaps.ts";
+import type { Config } from "../service/config.ts";
 import type { DeletedAccount } from "../service/erase/account-deletion.ts";
 import { deletedName } from "../service/erase/account-deletion-store.ts";
 import { argument, command, toggle } from "./command.ts";
 import { inDatabase, performInSteps, unknownAccount } from "./data-directory.ts";
 import { CommandFailed, type Io } from "./io.ts";
 import { table } from "./terminal-text.ts";
+
+/** Warns of the settings that name an account which is not there under this name any more. */
+export const warnOfSettings = (io: Io, config: Config, name: string, advice: string): void => {
+  const { imapAccount, bounceImapAccount, policyAccount } = config;
+  const settings = { IMAP: imapAccount, BOUNCE_IMAP: bounceImapAccount, POLICY: policyAccount };
+  for (const [prefix, named] of Object.entries(settings))
+    if (named === name) io.err(`postwarden: warning: POSTWARDEN_${prefix}_ACCOUNT names the account. ${advice}`);
+};
 
 /** Whether the first line of standard input is the name. */
 const isConfirmed = async (io: Io, name: string): Promise<boolean> => {
@@ -49,7 +58,7 @@ export const ACCOUNT_DELETE = command({
   on: inDatabase,
   args: { name: argument("<name>", "name of the account") },
   options: { yes: toggle("do not ask for confirmation") },
-  async run({ db, io, print }, { name, yes }) {
+  async run({ db, io, config, print }, { name, yes }) {
     const { store, deletion } = openAccountDeletion(db);
     const account = store.find(name);
     if (account === undefined) throw unknownAccount(name);
@@ -67,6 +76,7 @@ export const ACCOUNT_DELETE = command({
     print({ account: name, id: account.id, ...counts, left, ledger: kept, unused_space: outcome }, () =>
       textOf(name, deleted, kept),
     );
+    warnOfSettings(io, config, name, "Name another one and restart the service.");
     if (outcome !== "cleared") io.err(`postwarden: warning: ${remainsText(db.path, outcome)}`);
     if (left.length > 0)
       throw new CommandFailed(

@@ -71,7 +71,10 @@ test("an account moves with everything, and works on the other instance", async 
   const moved = await here.run(["accounts", "move", "acme", file, "--json"], {
     settings: { POLICY_LISTEN: "127.0.0.1:1", POLICY_ACCOUNT: "acme" },
   });
-  expect([moved.status, moved.err]).toEqual([0, "postwarden: warning: POSTWARDEN_POLICY_ACCOUNT names the account."]);
+  expect([moved.status, moved.err]).toEqual([
+    0,
+    "postwarden: warning: POSTWARDEN_POLICY_ACCOUNT names the account. Name another one before you delete the account here.",
+  ]);
   expect(moved.json).toMatchObject({
     account: "acme",
     file,

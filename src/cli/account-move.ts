@@ -6,6 +6,7 @@ import { type MovedAccount, writeAccountFile } from "../service/move/account-fil
 import { describeMoveProblem, type MoveProblem } from "../service/move/move-problem.ts";
 import { AccountTaking } from "../service/move/take-account.ts";
 import { kindOf } from "../service/operating/status.ts";
+import { warnOfSettings } from "./account-delete.ts";
 import { argument, command, type Terminal } from "./command.ts";
 import { accountNamed, inDatabase, inNewDatabase } from "./data-directory.ts";
 import { CommandFailed, describeFileError } from "./io.ts";
@@ -69,11 +70,7 @@ export const ACCOUNT_MOVE = command({
         `Leave "${name}" disabled here, and delete it once it works there: postwarden accounts delete "${name}"`,
       ].join("\n"),
     );
-    for (const [setting, named] of [
-      ["POSTWARDEN_IMAP_ACCOUNT", config.imapAccount],
-      ["POSTWARDEN_POLICY_ACCOUNT", config.policyAccount],
-    ])
-      if (named === name) io.err(`postwarden: warning: ${setting} names the account.`);
+    warnOfSettings(io, config, name, "Name another one before you delete the account here.");
   },
 });
 

@@ -4,7 +4,7 @@ import { PLAN_NAMES, rateOf } from "../accounts/billing/store.ts";
 import type { Account } from "../accounts/store.ts";
 import { isoTime } from "../foundation/base/clock.ts";
 import type { Result } from "../foundation/base/errors.ts";
-import { ACCOUNT_DELETE } from "./account-delete.ts";
+import { ACCOUNT_DELETE, warnOfSettings } from "./account-delete.ts";
 import { ACCOUNT_MOVE, ACCOUNT_TAKE } from "./account-move.ts";
 import {
   argument,
@@ -141,13 +141,7 @@ const ACCOUNTS = group(
         const renamed = context.accounts.rename(name, to);
         const isUnknown = !renamed.ok && renamed.error === "unknown_account";
         show(context, doneTo(isUnknown ? name : to, renamed));
-        const { imapAccount, bounceImapAccount, policyAccount } = context.config;
-        const named = { IMAP: imapAccount, BOUNCE_IMAP: bounceImapAccount, POLICY: policyAccount };
-        for (const [prefix, account] of Object.entries(named))
-          if (account === name)
-            context.io.err(
-              `postwarden: warning: POSTWARDEN_${prefix}_ACCOUNT names the account. Set it to "${to}" and restart the service.`,
-            );
+        warnOfSettings(context.io, context.config, name, `Set it to "${to}" and restart the service.`);
       },
     }),
     disable: switching(false, {

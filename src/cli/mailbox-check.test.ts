@@ -39,7 +39,7 @@ test("`dmarc imap-check` says what is missing", async () => {
   const unknown = await run(["dmarc", "imap-check"], { settings: { ...inbox, IMAP_ACCOUNT: "nobody" } });
   expect([unknown.status, unknown.err]).toEqual([
     1,
-    expect.stringContaining('POSTWARDEN_IMAP_ACCOUNT: There is no account "nobody".'),
+    expect.stringContaining("POSTWARDEN_IMAP_ACCOUNT names an account that does not exist."),
   ]);
 });
 
