@@ -9,6 +9,17 @@ const ROWS_CHOICES = ["50", "200"] as const;
 /** `?rows=`: the rows of a table on a page. */
 export const rowsParameter = z.enum(ROWS_CHOICES).default("50").transform(Number);
 
+/** The first `limit` rows of those that were found, and behind which key the next page begins; null where no more were found. */
+export const firstRows = <R extends object>(
+  found: readonly R[],
+  limit: number,
+  keyOf: (row: R) => string,
+): { readonly rows: readonly R[]; readonly next: string | null } => {
+  const rows = found.slice(0, limit);
+  const last = rows.at(-1);
+  return { rows, next: found.length > limit && last !== undefined ? keyOf(last) : null };
+};
+
 /** Rows that are counted at most, where counting them takes time. */
 export const TOTAL_MAX = 10_000;
 

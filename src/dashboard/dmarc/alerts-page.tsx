@@ -7,7 +7,7 @@ import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { Empty, Panel } from "../components/panel.tsx";
 import { Button, PostForm } from "../components/form.tsx";
 import { ButtonLink, Badge, HelpText } from "../components/inline.tsx";
-import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Pager, rowsParameter, firstRows } from "../components/pager.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/figures.tsx";
 import { formAction, page, type PageRoute } from "../page.ts";
@@ -28,8 +28,7 @@ export const alertPages = (useCases: DmarcPageUseCases): readonly PageRoute[] =>
       ({ viewer, params: { id }, query: { cursor, rows } }) => {
         const row = domains.find(viewer.caller, id);
         const found = alerts.list(viewer.caller, id)({ before: cursor ?? null, limit: rows + 1 });
-        const shown = found.slice(0, rows);
-        const next = found.length > rows ? (shown.at(-1)?.id ?? null) : null;
+        const { rows: shown, next } = firstRows(found, rows, (alert) => alert.id);
         return {
           title: `Alerts of ${row.domain}`,
           section: "dmarc",

@@ -5,7 +5,7 @@ import type { FailureReportDetail, ShownFailureReport } from "../../dmarc/insigh
 import { Mono } from "../components/copy.tsx";
 import { Empty, Callout, Columns, Panel, Row, Rows } from "../components/panel.tsx";
 import { ButtonLink, Link, Badge } from "../components/inline.tsx";
-import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Pager, rowsParameter, firstRows } from "../components/pager.tsx";
 import { Table } from "../components/table.tsx";
 import { Time } from "../components/figures.tsx";
 import { page, type PageRoute } from "../page.ts";
@@ -28,9 +28,8 @@ const listPage = ({ domains, failures }: UseCases): PageRoute =>
     },
     ({ viewer, params: { id }, query: { cursor, rows: limit } }) => {
       const domain = domains.find(viewer.caller, id);
-      const rows = failures.list(viewer.caller, id)({ before: cursor ?? null, limit: limit + 1 });
-      const shown = rows.slice(0, limit);
-      const next = rows.length > limit ? (shown.at(-1)?.id ?? null) : null;
+      const found = failures.list(viewer.caller, id)({ before: cursor ?? null, limit: limit + 1 });
+      const { rows, next } = firstRows(found, limit, (report) => report.id);
       return {
         title: `Failure reports about ${domain.domain}`,
         section: "dmarc",
@@ -47,8 +46,8 @@ const listPage = ({ domains, failures }: UseCases): PageRoute =>
                 <NoFailures domain={domain} />
               ) : (
                 <>
-                  <FailureTable domain={domain} reports={shown} />
-                  <Pager next={next} shown={shown.length} rows={limit} />
+                  <FailureTable domain={domain} reports={rows} />
+                  <Pager next={next} shown={rows.length} rows={limit} />
                 </>
               )}
             </Panel>

@@ -25,7 +25,7 @@ import {
 import { MtaStsPanel } from "./mta-sts.tsx";
 import type { DmarcReportUseCases } from "./use-cases.ts";
 import { historyView } from "../../dmarc/records/domains/domains.ts";
-import { Pager } from "../components/pager.tsx";
+import { Pager, firstRows } from "../components/pager.tsx";
 
 const params = z.object({ id: z.string() });
 const PATH = "/dmarc/:id/record";
@@ -258,8 +258,7 @@ const STATUSES = { pending: "pending", active: "active", action_required: "actio
 
 /** The history of a record: when it changed, and how. One row more than a page holds tells that there is a next one. */
 const RecordHistory = ({ rows }: { readonly rows: readonly HistoryRow[] }) => {
-  const shown = rows.slice(0, HISTORY_ROWS);
-  const next = rows.length > HISTORY_ROWS ? (shown.at(-1)?.id ?? null) : null;
+  const { rows: shown, next } = firstRows(rows, HISTORY_ROWS, ({ id }) => id);
   return (
     <Panel title="History" isFlush>
       {shown.length === 0 ? (

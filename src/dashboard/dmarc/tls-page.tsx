@@ -9,7 +9,7 @@ import { BarChart } from "../components/chart.tsx";
 import { Mono } from "../components/copy.tsx";
 import { Callout, Columns, Empty, Panel } from "../components/panel.tsx";
 import { Num, Percent, countText, numberText, percentText, Time } from "../components/figures.tsx";
-import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Pager, rowsParameter, firstRows } from "../components/pager.tsx";
 import { Table } from "../components/table.tsx";
 import { page, type PageRoute } from "../page.ts";
 import { DomainHead } from "./domain-head.tsx";
@@ -200,8 +200,7 @@ const Failures = ({
 
 /** The reports of a page. One row more than it holds tells that there is a next one. */
 const ReportList = ({ rows, limit }: { readonly rows: readonly TlsReportRow[]; readonly limit: number }) => {
-  const shown = rows.slice(0, limit);
-  const next = rows.length > limit ? (shown.at(-1)?.id ?? null) : null;
+  const { rows: shown, next } = firstRows(rows, limit, ({ id }) => id);
   return (
     <Panel title="Reports" isFlush>
       <Table

@@ -8,11 +8,11 @@ import {
 } from "../../accounts/audit-store.ts";
 import { attachment } from "../../foundation/http/response.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
-import { Copyable } from "../components/copy.tsx";
+import { Copyable, Mono } from "../components/copy.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters } from "../components/form.tsx";
 import { DownloadLink, withParameters } from "../components/inline.tsx";
-import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Pager, rowsParameter, firstRows } from "../components/pager.tsx";
 import { Table, type TableRow } from "../components/table.tsx";
 import { Time } from "../components/figures.tsx";
 import { page } from "../page.ts";
@@ -59,8 +59,7 @@ export const createAuditPages = ({ audit, userEmails, keyNames }: AuditUseCases)
       const actorOf = actorReader(viewer.account.id);
       const limits = { before: given.cursor ?? null, limit: given.rows + 1 };
       const found = audit.list(filtersOf(viewer, given), limits);
-      const rows = found.slice(0, given.rows);
-      const next = found.length > given.rows ? String(rows.at(-1)?.id) : null;
+      const { rows, next } = firstRows(found, given.rows, ({ id }) => String(id));
       const names = new Map([...userEmails(), ...keyNames(viewer.account.id)]);
       const shown = {
         ...given,
@@ -91,7 +90,7 @@ const rowOf = (entry: AuditEntry, actor: string, names: ReadonlyMap<string, stri
     cells: [
       <Time atMs={entry.atMs} style="full" />,
       actor,
-      action,
+      <Mono text={action} />,
       subject === null ? "" : (names.get(subject) ?? <Copyable text={subject} />),
       auditChangeText({ before, after }),
     ],

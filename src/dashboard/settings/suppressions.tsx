@@ -7,7 +7,7 @@ import { Mono } from "../components/copy.tsx";
 import { Empty, Columns, PageHead, Panel } from "../components/panel.tsx";
 import { Button, CheckField, Field, Filters, PostForm, TextAreaField } from "../components/form.tsx";
 import { DownloadLink } from "../components/inline.tsx";
-import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Pager, rowsParameter, firstRows } from "../components/pager.tsx";
 import { Table } from "../components/table.tsx";
 import { Time, countText } from "../components/figures.tsx";
 import { formAction, page, listOf, optionalText } from "../page.ts";
@@ -130,8 +130,7 @@ const SuppressionPage = (props: PageProps) => (
 );
 
 const Entries = ({ found, q, rows, count }: PageProps) => {
-  const shown = found.slice(0, rows);
-  const next = found.length > rows ? (shown.at(-1)?.entry ?? null) : null;
+  const { rows: shown, next } = firstRows(found, rows, ({ entry }) => entry);
   if (count === 0)
     return (
       <Panel title="Entries">

@@ -10,11 +10,11 @@ import { csvHeaders } from "../../verify/bounces/routes.ts";
 import type { KeptPromises } from "../../verify/bounces/promise-counts.ts";
 import { replyIn } from "../../verify/bounces/bounce.ts";
 import { VERDICTS } from "../../verify/result.ts";
-import { Mono } from "../components/copy.tsx";
+import { Copyable } from "../components/copy.tsx";
 import { Day, Num, numberText, Percent, Time } from "../components/figures.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
 import { Badge, DownloadLink, Link, withPath } from "../components/inline.tsx";
-import { Pager, rowsParameter } from "../components/pager.tsx";
+import { Pager, rowsParameter, firstRows } from "../components/pager.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
 import { wordsOfVerdict } from "../components/verification.tsx";
@@ -46,8 +46,7 @@ export const createBouncePages = ({ bounces }: { readonly bounces: Bounces }) =>
   page({ path: "/verify/bounces", query: bouncesQuery }, ({ viewer, query }) => {
     const window = { before: query.cursor ?? null, limit: query.rows + 1 };
     const found = bounces.page(viewer.caller, filtersOf(query), window);
-    const rows = found.slice(0, query.rows);
-    const next = found.length > query.rows ? (rows.at(-1)?.id ?? null) : null;
+    const { rows, next } = firstRows(found, query.rows, ({ id }) => id);
     const summary = bounces.summary(viewer.caller, SUMMARY_DAYS);
     return { title: "Bounces", section: "verify", body: <BouncesBody {...{ rows, next, query, summary }} /> };
   }),
@@ -213,7 +212,7 @@ const BounceTable = ({ rows }: Pick<BouncesProps, "rows">) => (
     rows={rows.map((row) => ({
       key: row.id,
       cells: [
-        <Mono text={row.email} />,
+        <Copyable text={row.email} />,
         <Badge kind={row.kind === "hard" ? "bad" : "warn"}>{KIND_WORDS[row.kind]}</Badge>,
         wordsOf(row),
         row.promised === null ? "–" : wordsOfVerdict(row.promised).label,
