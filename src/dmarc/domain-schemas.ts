@@ -23,6 +23,7 @@ import {
 } from "./records/domains/domain-state.ts";
 import { alertThresholdsSchema, DEFAULT_THRESHOLDS, isRuleOn } from "./records/domains/alert-store.ts";
 import { dnsRecordSchema } from "./records/domains/publication.ts";
+import { isSourceKey } from "./insight/sources/source-identity.ts";
 import { domainFiguresSchema } from "./insight/queries/summary.ts";
 import { z } from "zod";
 
@@ -84,7 +85,7 @@ const sourceRules = z
 export const BULK_SENDERS_MAX = 100;
 const KEY_CHARACTERS_MAX = 400;
 const bulkSenders = z
-  .array(z.string().min(1).max(KEY_CHARACTERS_MAX))
+  .array(z.string().max(KEY_CHARACTERS_MAX).refine(isSourceKey, "Must be the key of a source, as /sources returns it"))
   .max(BULK_SENDERS_MAX)
   .transform((keys) => [...new Set(keys)])
   .meta({

@@ -70,6 +70,7 @@ test("what does not fit is refused in plain words", async () => {
     [{ alerts: { new_source: null } }, "Must be true or false"],
     [{ alerts: null }, "Must be an object"],
     [{ digest: "hourly" }, "Must be one of: off, daily, weekly, monthly"],
+    [{ bulk_senders: ["mailchimp"] }, "Must be the key of a source, as /sources returns it"],
     [[], "Must be an object"],
   ] as const) {
     expect([options, (await patch(options)).body.issues]).toMatchObject([options, [{ message }]]);

@@ -130,10 +130,15 @@ const PAGES = {
 
 const KEY_CHARACTERS_MAX = 500;
 
-/** A link to a page of a domain; `text` says what is there. */
-export const domainLink = ({ id, domain }: LinkedDomain, page: keyof typeof PAGES, text: string): MailPageLink => {
+/** A link to a page of a domain; `text` says what is there, `query` begins with a question mark. */
+export const domainLink = (
+  { id, domain }: LinkedDomain,
+  page: keyof typeof PAGES,
+  text: string,
+  query = "",
+): MailPageLink => {
   const { path, name } = PAGES[page];
-  return pageLink(text, `/dmarc/${id}${path}`, ["DMARC", domain, ...(name === null ? [] : [name])].join(" › "));
+  return pageLink(text, `/dmarc/${id}${path}${query}`, ["DMARC", domain, ...(name === null ? [] : [name])].join(" › "));
 };
 
 /** A link to one source of a domain; null for a key that is too long for a URL in a mail. */

@@ -106,6 +106,13 @@ You receive this digest as a recipient of these domains.
 `);
   });
 
+  test("of a month leads to the report of that month", () => {
+    const range = { fromDay: day("2026-11-01"), toDay: day("2026-11-30") };
+    expect(textOf({ period: "monthly", range })).toContain(
+      `Show the report to print: ${DOMAIN_URL}/month?month=2026-11`,
+    );
+  });
+
   test.each<[string, Partial<DomainDigestFacts>, string]>([
     [
       "that there were no reports",

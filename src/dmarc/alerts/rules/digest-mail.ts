@@ -117,9 +117,12 @@ const failingOf = (source: Source) =>
 const nextActions = (facts: DomainDigestFacts): readonly MailBlock[] => [
   ...stepActions(facts),
   ...(facts.period === "monthly" && facts.reports > 0
-    ? [domainLink(facts.domain, "month", "Show the report to print")]
+    ? [domainLink(facts.domain, "month", "Show the report to print", `?month=${monthOf(facts)}`)]
     : []),
 ];
+
+/** `2026-11` */
+const monthOf = ({ range: { fromDay } }: DomainDigestFacts) => isoDay(fromDay).slice(0, "2026-11".length);
 
 const stepActions = (facts: DomainDigestFacts): readonly MailBlock[] => {
   const { next, domain, recordToPublish } = facts;
