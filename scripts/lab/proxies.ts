@@ -71,7 +71,7 @@ const startCaddy = ({ supervisor, folder }: Bench, program: string): void => {
 /** Requests through a proxy from another address; the body, then the status on a line of its own. */
 const curl = ({ supervisor, folder, key }: Bench, { port }: Proxy, path: string, args: readonly string[]) =>
   supervisor.run([
-    ...["curl", "-sS", "--max-time", "60", "--cacert", join(folder, "cert.pem"), "--interface", CLIENT],
+    ...["curl", "-sS", "--max-time", "300", "--cacert", join(folder, "cert.pem"), "--interface", CLIENT],
     ...["--resolve", `${NAME}:${port}:${PROXIED_HTTP.ip}`, "-w", "\n%{http_code}"],
     ...["-H", `Authorization: Bearer ${key}`, ...args, `https://${NAME}:${port}${path}`],
   ]);
