@@ -51,6 +51,8 @@ export const OUTGOING = {
   postfix: "127.10.9.2",
   exim: "127.10.9.3",
 } as const;
+/** The mail server whose reports of bounces go to a mailbox. */
+export const BOUNCER = "127.10.9.4";
 /** Of the service behind reverse proxies. */
 export const PROXIED_HTTP = { ip: "127.10.0.80", port: 8089 } as const;
 /** Of the service that watches the lab's blocklists. */

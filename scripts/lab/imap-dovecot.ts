@@ -78,7 +78,7 @@ const UNPACKED: Readonly<Record<string, string>> = {
 };
 const LIBRARIES = ["libsodium23", "libunwind8", "liblz4-1", "libzstd1", "libpam0g"];
 /** A user that is in /etc/passwd of every Debian. */
-const OWNER = { user: "daemon", login: "nobody", uid: 1, gid: 1 } as const;
+export const MAIL_OWNER = { user: "daemon", login: "nobody", uid: 1, gid: 1 } as const;
 
 /** Sees to it that Dovecot lies below `cache`; answers the directories to lay over the machine's own. */
 const ensureDovecot = async (supervisor: Supervisor, cache: string): Promise<readonly string[]> => {
@@ -89,9 +89,9 @@ const ensureDovecot = async (supervisor: Supervisor, cache: string): Promise<rea
 
 const configuration = (directory: string): string => `base_dir = ${directory}/run
 state_dir = ${directory}/run
-default_internal_user = ${OWNER.user}
-default_internal_group = ${OWNER.user}
-default_login_user = ${OWNER.login}
+default_internal_user = ${MAIL_OWNER.user}
+default_internal_group = ${MAIL_OWNER.user}
+default_login_user = ${MAIL_OWNER.login}
 first_valid_uid = 1
 protocols = imap
 log_path = ${directory}/dovecot.log
@@ -113,7 +113,7 @@ passdb {
 }
 userdb {
   driver = static
-  args = uid=${OWNER.uid} gid=${OWNER.gid} home=${directory}/mail/%u
+  args = uid=${MAIL_OWNER.uid} gid=${MAIL_OWNER.gid} home=${directory}/mail/%u
 }
 service imap-login {
   chroot =
@@ -153,6 +153,8 @@ const startIntrospection = (username: string) =>
 /** Dovecot with a maildir for every user that is asked for. */
 export interface Dovecot {
   readonly program: Program;
+  /** The directory with a maildir for each user. */
+  readonly mailboxes: string;
   /** PEM of the authority of its certificate. */
   readonly ca: string;
   /** Delivers mails into the inbox of a user. */
@@ -174,7 +176,7 @@ export const startDovecot = async (
     await mkdir(join(directory, part), { recursive: true });
     await chmod(join(directory, part), 0o755);
   }
-  await chown(join(directory, "mail"), OWNER.uid, OWNER.gid);
+  await chown(join(directory, "mail"), MAIL_OWNER.uid, MAIL_OWNER.gid);
   await supervisor.run([
     ...["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=imap.lab.test"],
     ...["-addext", `subjectAltName=DNS:${DOVECOT.name},IP:${DOVECOT.ip}`],
@@ -196,18 +198,19 @@ export const startDovecot = async (
 
   return {
     program,
+    mailboxes: join(directory, "mail"),
     ca: join(directory, "tls.crt"),
     async deliver(user, mails) {
       const inbox = join(directory, "mail", user);
       for (const part of ["", "tmp", "new", "cur"]) {
         await mkdir(join(inbox, part), { recursive: true });
-        await chown(join(inbox, part), OWNER.uid, OWNER.gid);
+        await chown(join(inbox, part), MAIL_OWNER.uid, MAIL_OWNER.gid);
       }
       for (const mail of mails) {
         serial += 1;
         const name = `1700000000.M${String(serial).padStart(6, "0")}P1.lab`;
         await Bun.write(join(inbox, "tmp", name), mail);
-        await chown(join(inbox, "tmp", name), OWNER.uid, OWNER.gid);
+        await chown(join(inbox, "tmp", name), MAIL_OWNER.uid, MAIL_OWNER.gid);
         await rename(join(inbox, "tmp", name), join(inbox, "new", name));
       }
     },

@@ -5,6 +5,7 @@ import { command, createKey } from "../harness/binary.ts";
 import type { Subject } from "./ask.ts";
 import { DOVECOT, type Dovecot, PASSWORD, type Program, TOKEN, createProgram, startDovecot } from "./imap-dovecot.ts";
 import { type Claim, claim } from "./claims.ts";
+import { BOUNCE_SIGNER, BOUNCE_USER, runBounces } from "./imap-bounces.ts";
 import type { Supervisor } from "./processes.ts";
 import { z } from "zod";
 
@@ -193,6 +194,29 @@ const runWays = async (place: Place): Promise<Claim[]> => {
   return cells;
 };
 
+/** Bounces in a mailbox beside those of the reports. */
+const runBounceMailbox = async (place: Place): Promise<readonly Claim[]> => {
+  const { supervisor, lab, dovecot } = place;
+  await dovecot.deliver(BOUNCE_USER, []);
+  const { key, service } = await prepare(place, BOUNCE_USER, {
+    POSTWARDEN_IMAP_CA_FILE: "",
+    POSTWARDEN_BOUNCE_IMAP_URL: urlOf(BOUNCE_USER),
+    POSTWARDEN_BOUNCE_IMAP_CA_FILE: dovecot.ca,
+    POSTWARDEN_BOUNCE_IMAP_SIGNED_BY: BOUNCE_SIGNER,
+  });
+  try {
+    await service.start();
+    return await runBounces({
+      ...{ supervisor, until, directory: lab.directory, mailboxes: dovecot.mailboxes },
+      deliver: (mails) => dovecot.deliver(BOUNCE_USER, mails),
+      flags: () => dovecot.flags(BOUNCE_USER),
+      list: () => ask(z.unknown(), key, "/v1/bounces"),
+    });
+  } finally {
+    await service.stop();
+  }
+};
+
 /** What is wrong with the settings or the server is said by the command, and by the service. */
 const runProblems = async (place: Place): Promise<Claim[]> => {
   const { supervisor, lab, dovecot } = place;
@@ -230,7 +254,12 @@ export const runImap = async (supervisor: Supervisor, lab: Subject, cache: strin
   const dovecot = await startDovecot(supervisor, { parent: lab.directory, cache, tokenUser: "token" });
   const place = { supervisor, lab, dovecot };
   try {
-    return [...(await runSeen(place)), ...(await runWays(place)), ...(await runProblems(place))];
+    return [
+      ...(await runSeen(place)),
+      ...(await runWays(place)),
+      ...(await runProblems(place)),
+      ...(await runBounceMailbox(place)),
+    ];
   } finally {
     await dovecot.program.stop();
     dovecot.stop();

@@ -1,3 +1,4 @@
+import { KEY_RECORD } from "../../src/testing/signed-message.ts";
 import { addressOf, DEAD_DNS, HOSTS, IPV6, PROBE_DOMAIN, PROBE_HELO, SUFFIX } from "./hosts.ts";
 import type { HostName } from "./hosts.ts";
 
@@ -29,6 +30,8 @@ const domainsOf = (host: HostName, ...domains: readonly string[]): Record<string
  */
 const DOMAINS: Readonly<Record<string, readonly string[]>> = {
   exists: [mx("main"), `TXT "v=spf1 -all"`],
+  // the key of the messages that bounce
+  "s1._domainkey.out": [`TXT ${(KEY_RECORD.match(/.{1,200}/g) ?? []).map((part) => `"${part}"`).join(" ")}`],
   ...domainsOf("main", "full", "catchall", "utf8", "relaydenied", "xn--bcher-kva", `${DISPOSABLE_DOMAIN}.`),
   ...domainsOf("exim", "eximworded", "eximcatchall", "eximdefers", "eximprohibits"),
   ...domainsOf("osmtpd", "osmtpdrules"),
