@@ -100,15 +100,11 @@ const OwnErrors = ({ promises: { checks, bounced } }: { readonly promises: KeptP
 
 const Promises = ({ summary: { total, checksFromDay } }: Pick<BouncesProps, "summary">) =>
   checksFromDay === null ? null : (
-    <>
-      {numberText(total.bounced)} of {numberText(total.checks)} addresses bounced that checks called deliverable since{" "}
-      <Day day={isoDay(checksFromDay)} />
-      {total.checks > 0 && (
-        <>
-          : <Percent part={Math.min(total.bounced, total.checks)} whole={total.checks} />
-        </>
-      )}
-    </>
+    <span>
+      {numberText(total.bounced)} of {numberText(total.checks)} addresses that checks called deliverable since{" "}
+      <Day day={isoDay(checksFromDay)} /> bounced (
+      <Percent part={Math.min(total.bounced, total.checks)} whole={total.checks} />)
+    </span>
   );
 
 const SummaryPanel = ({ summary: { providers } }: Pick<BouncesProps, "summary">) => (
@@ -194,17 +190,21 @@ const NoBounces = ({ isFiltered }: { readonly isFiltered: boolean }) =>
     </Empty>
   );
 
+const WORDS_CHARACTERS_MAX = 160;
+const cut = (text: string): string =>
+  text.length <= WORDS_CHARACTERS_MAX ? text : `${text.slice(0, WORDS_CHARACTERS_MAX)}…`;
+
 /** What the server said, without what the reporter wrote in front of it. */
 const wordsOf = ({ diagnostic, status }: StoredBounce): string =>
-  (diagnostic === null ? null : (replyIn(diagnostic) ?? diagnostic)) ?? status ?? "–";
+  cut((diagnostic === null ? null : (replyIn(diagnostic) ?? diagnostic)) ?? status ?? "–");
 
 const BounceTable = ({ rows }: Pick<BouncesProps, "rows">) => (
   <Table
     caption="Bounces, the last reported first"
     columns={[
-      { title: "Address", isMain: true },
+      { title: "Address" },
       { title: "Kind" },
-      { title: "What the server said" },
+      { title: "What the server said", isText: true },
       { title: "Check before" },
       { title: "Reported by" },
       { title: "When", align: "end" },

@@ -181,7 +181,7 @@ const byProvider = (
       provider,
       hard,
       soft: 0,
-      promises: promises.get(provider) ?? { checks: 0, bounced: 0 },
+      promises: (provider === null ? undefined : promises.get(provider)) ?? { checks: 0, bounced: 0 },
     };
     if (kind === "soft") entry.soft += addresses;
     else entry.hard[promised ?? "not_verified"] += addresses;

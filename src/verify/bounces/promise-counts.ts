@@ -61,7 +61,7 @@ export class PromiseCounts {
     if (others > 0) insert.run(others, accountId, day, OTHERS);
   }
 
-  /** The checks of an account from a day on, or from the first day that was counted; by provider, null for the others. */
+  /** The checks of an account from a day on, or from the first day that was counted; by provider, null for all that are counted together. */
   since(accountId: string, day: number): { readonly fromDay: number | null; readonly byProvider: Promises } {
     const { first, checks, bounced } = this.#sql;
     const firstDay = first.get(accountId)?.day ?? null;
