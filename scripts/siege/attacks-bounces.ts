@@ -1,5 +1,7 @@
+import { deliveryReportMail, failedRecipient } from "../../src/testing/bounce-mails.ts";
+import { ImapStub } from "../../src/testing/imap-stub.ts";
 import { ask, keyOf } from "./api.ts";
-import { type Attack, type Finding, flood, tallyOf } from "./attack.ts";
+import { type Attack, type Finding, flood, pause, tallyOf } from "./attack.ts";
 
 const PATH = "/v1/bounces";
 const FLOOD_MS = 15_000;
@@ -45,5 +47,54 @@ const bounces: Attack = {
   },
 };
 
+const MAILS = 300;
+const MAILBOX_MS = 20_000;
+const RECIPIENTS = 100;
+
+/** Reports of every bad kind: many recipients, a returned message of megabytes, ten signatures, parts in parts, half a report. */
+const hostileMail = (n: number): string => {
+  const recipients = Array.from({ length: RECIPIENTS }, (_, at) =>
+    failedRecipient(`u${n}x${at}@b.example`, { diagnostic: `smtp; ${HOSTILE}` }),
+  );
+  const signatures =
+    "DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d=b.example; s=x; h=From:To; bh=AA==; b=AA==\r\n";
+  const shapes = [
+    () => deliveryReportMail({ recipients, returned: `${signatures.repeat(10)}To: u@b.example\r\n\r\nx\r\n` }),
+    () => deliveryReportMail({ recipients, returned: `To: u@b.example\r\n\r\n${"x".repeat(70)}\r\n`.repeat(20_000) }),
+    () => deliveryReportMail({ recipients: recipients.flatMap((one) => [one, one]), returned: null }),
+    () =>
+      `Content-Type: multipart/report; boundary=a\r\n\r\n${"--a\r\nContent-Type: multipart/mixed; boundary=a\r\n\r\n".repeat(2_000)}`,
+    () => deliveryReportMail({ recipients, returned: null }).slice(0, 2_000),
+  ];
+  return (shapes[n % shapes.length] ?? (() => ""))();
+};
+
+/** The folder of the attack that is running. */
+const mailbox: { server: ImapStub | null } = { server: null };
+
+const bounceMails: Attack = {
+  name: "bounce-mails",
+  about: `the bounce mailbox has ${MAILS} hostile reports, of up to ${RECIPIENTS} recipients and 2 MB, and all are believed`,
+  isQuick: true,
+  seconds: 40,
+  open: () => {
+    const server = new ImapStub({});
+    mailbox.server = server;
+    const settings = {
+      POSTWARDEN_BOUNCE_IMAP_URL: `imap://user:secret@127.0.0.1:${server.port}/INBOX`,
+      POSTWARDEN_BOUNCE_IMAP_ACCOUNT: "attacker",
+      POSTWARDEN_BOUNCE_IMAP_SIGNED_BY: "anyone",
+    };
+    const count = () => server.messages.filter(({ flags }) => flags.includes("Seen")).length;
+    return { settings, close: () => server.stop(), count };
+  },
+  prepare: async (context) => async (): Promise<readonly Finding[]> => {
+    for (let n = 0; n < MAILS; n += 1) mailbox.server?.deliver(hostileMail(n));
+    await pause(context, MAILBOX_MS);
+    const seen = context.countOfServer();
+    return [{ what: "reports that are stored and flagged", value: seen, unit: "", note: `of ${MAILS}` }];
+  },
+};
+
 /** Attacks on what is reported about outgoing mail. */
-export const bounceAttacks: readonly Attack[] = [bounces];
+export const bounceAttacks: readonly Attack[] = [bounces, bounceMails];

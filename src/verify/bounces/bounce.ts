@@ -34,6 +34,9 @@ export type EventReading =
   | { readonly outcome: "ignored"; readonly reason: string }
   | { readonly outcome: "unreadable"; readonly reason: string };
 
+/** An event that is not read yet: to judge the words of a reply takes time, which a thousand at once would take from others. */
+export type UnreadEvent = () => EventReading;
+
 export const ignored = (reason: string): EventReading => ({ outcome: "ignored", reason });
 export const unreadable = (reason: string): EventReading => ({ outcome: "unreadable", reason });
 

@@ -11,7 +11,7 @@ import type { HistoryOwner } from "../history-store.ts";
 import { unpackEvidence } from "../store.ts";
 import { type KeptPromises, PromiseCounts } from "./promise-counts.ts";
 import { BounceAwareAttempts } from "./known-bounces.ts";
-import type { Bounce, EventReading } from "./bounce.ts";
+import type { Bounce, EventReading, UnreadEvent } from "./bounce.ts";
 import type { BounceCount, BounceFilters, BounceStore, StoredBounce } from "./bounce-store.ts";
 
 /** What became of an event; `known`: it was stored before. */
@@ -62,12 +62,12 @@ export class Bounces {
     this.#promises = new PromiseCounts(runtime.db);
   }
 
-  /** Stores the bounces among events, in their order. Those of test keys are not stored. */
-  async add({ accountId, mode }: HistoryOwner, events: readonly EventReading[]): Promise<EventOutcome[]> {
+  /** Reads events, and stores the bounces among them, in their order. Those of test keys are not stored. */
+  async add({ accountId, mode }: HistoryOwner, events: readonly UnreadEvent[]): Promise<EventOutcome[]> {
     const outcomes: EventOutcome[] = [];
     for (let at = 0; at < events.length; at += ROWS_AT_ONCE) {
       await backgroundTurn(accountId);
-      const some = events.slice(at, at + ROWS_AT_ONCE);
+      const some = events.slice(at, at + ROWS_AT_ONCE).map((read) => read());
       const stored = await this.runtime.db.commit((tx) =>
         some.map(
           (event) => event.outcome === "bounce" && (mode === "test" || this.#insert(tx, accountId, event.bounce)),
@@ -78,19 +78,25 @@ export class Bounces {
     return outcomes;
   }
 
-  /** Stores what one mail of the bounce mailbox reports; `stored` is called in the same transaction. */
+  /**
+   * Stores what one mail of the bounce mailbox reports; `stored` is called in the last transaction. A mail that was stored in part is
+   * read again, and what is known counts once.
+   */
   async addMail(
     accountId: string,
     { outcome, bounces }: { readonly outcome: string; readonly bounces: readonly Bounce[] },
     stored: (tx: Tx) => void,
   ): Promise<void> {
     const { db } = this.runtime;
-    await backgroundTurn(accountId);
-    await db.commit((tx) => {
-      for (const bounce of bounces) this.#insert(tx, accountId, bounce);
-      db.note(tx, { kind: "bounce_mail", outcome });
-      stored(tx);
-    });
+    for (let at = 0; at === 0 || at < bounces.length; at += ROWS_AT_ONCE) {
+      await backgroundTurn(accountId);
+      await db.commit((tx) => {
+        for (const bounce of bounces.slice(at, at + ROWS_AT_ONCE)) this.#insert(tx, accountId, bounce);
+        if (at + ROWS_AT_ONCE < bounces.length) return;
+        db.note(tx, { kind: "bounce_mail", outcome });
+        stored(tx);
+      });
+    }
   }
 
   /** The newest first, older than the id `before`. */

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { err, ok, type Result } from "../../foundation/base/errors.ts";
-import { type EventReading, ignored, unreadable } from "./bounce.ts";
+import { ignored, type UnreadEvent, unreadable } from "./bounce.ts";
 import { MailgunEvent, readMailgun } from "./formats/mailgun.ts";
 import { PostmarkEvent, readPostmark } from "./formats/postmark.ts";
 import { readPostfixLine } from "./formats/postfix.ts";
@@ -14,18 +14,20 @@ export type EventsProblem = "too_many_events" | "unknown_format";
 
 /** What a request reported. */
 export interface EventsRead {
-  readonly events: readonly EventReading[];
+  readonly events: readonly UnreadEvent[];
   /** Where Amazon SNS wants a new subscription to be confirmed. The operator opens it; the service never does. */
   readonly confirmation: { readonly topic: string; readonly url: string } | null;
 }
 
-const read = (events: readonly EventReading[]): Result<EventsRead, EventsProblem> =>
+const read = (events: readonly UnreadEvent[]): Result<EventsRead, EventsProblem> =>
   events.length > EVENTS_MAX ? err("too_many_events") : ok({ events, confirmation: null });
 
 /** Lines of the log of Postfix: `events` has one item for each line that is not empty. */
 export const readLogLines = (text: string, nowMs: number): Result<EventsRead, EventsProblem> => {
   const lines = text.split("\n", EVENTS_MAX * 2).filter((line) => line.trim() !== "");
-  return lines.length > EVENTS_MAX ? err("too_many_events") : read(lines.map((line) => readPostfixLine(line, nowMs)));
+  return lines.length > EVENTS_MAX
+    ? err("too_many_events")
+    : read(lines.map((line) => () => readPostfixLine(line, nowMs)));
 };
 
 /** SNS hands out confirmations only below amazonaws.com: anything else is a stranger's link. */
@@ -53,18 +55,21 @@ const parseJson = (text: string): unknown => {
 const readSns = (envelope: z.infer<typeof SnsEnvelope>, nowMs: number): EventsRead => {
   const none = { confirmation: null };
   if (envelope.Type === "UnsubscribeConfirmation")
-    return { ...none, events: [ignored("Amazon SNS ended the subscription")] };
+    return { ...none, events: [() => ignored("Amazon SNS ended the subscription")] };
   if (envelope.Type === "SubscriptionConfirmation") {
     const url = confirmationUrl(envelope.SubscribeURL ?? "");
     return url === null
-      ? { ...none, events: [unreadable("a confirmation whose SubscribeURL is not one of Amazon SNS")] }
+      ? { ...none, events: [() => unreadable("a confirmation whose SubscribeURL is not one of Amazon SNS")] }
       : {
-          events: [ignored("a subscription that waits for its confirmation")],
+          events: [() => ignored("a subscription that waits for its confirmation")],
           confirmation: { topic: envelope.TopicArn, url },
         };
   }
   const event = SesEvent.safeParse(parseJson(envelope.Message));
-  return { ...none, events: event.success ? readSes(event.data, nowMs) : [ignored("not a message of Amazon SES")] };
+  return {
+    ...none,
+    events: event.success ? readSes(event.data, nowMs) : [() => ignored("not a message of Amazon SES")],
+  };
 };
 
 const SendgridEvents = z.tuple([SendgridEvent], z.unknown());
@@ -74,14 +79,14 @@ export const readJsonEvents = (body: unknown, nowMs: number): Result<EventsRead,
   if (Array.isArray(body)) {
     if (body.length > EVENTS_MAX) return err("too_many_events");
     const isSendgrid = body.length === 0 || SendgridEvents.safeParse(body).success;
-    return isSendgrid ? read(body.map((event) => readSendgrid(event, nowMs))) : err("unknown_format");
+    return isSendgrid ? read(body.map((event) => () => readSendgrid(event, nowMs))) : err("unknown_format");
   }
   const sns = SnsEnvelope.safeParse(body);
   if (sns.success) return ok(readSns(sns.data, nowMs));
   const ses = SesEvent.safeParse(body);
   if (ses.success) return read(readSes(ses.data, nowMs));
   const mailgun = MailgunEvent.safeParse(body);
-  if (mailgun.success) return read([readMailgun(mailgun.data, nowMs)]);
+  if (mailgun.success) return read([() => readMailgun(mailgun.data, nowMs)]);
   const postmark = PostmarkEvent.safeParse(body);
-  return postmark.success ? read([readPostmark(postmark.data, nowMs)]) : err("unknown_format");
+  return postmark.success ? read([() => readPostmark(postmark.data, nowMs)]) : err("unknown_format");
 };

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { findStatus, ignored, readBounce, type EventReading, unreadable } from "../bounce.ts";
+import { findStatus, ignored, readBounce, type UnreadEvent, unreadable } from "../bounce.ts";
 
 const RECIPIENTS_MAX = 100;
 /** A list of suppressed addresses repeats an older bounce: no server was asked. */
@@ -29,26 +29,28 @@ export const SesEvent = z.union([
 ]);
 
 /** The events of one message of Amazon SES: one for each recipient. */
-export const readSes = (event: z.infer<typeof SesEvent>, nowMs: number): EventReading[] => {
+export const readSes = (event: z.infer<typeof SesEvent>, nowMs: number): UnreadEvent[] => {
   const type = "eventType" in event ? event.eventType : event.notificationType;
-  if (type !== "Bounce") return [ignored(`an event of the type ${JSON.stringify(type.slice(0, 40))}`)];
+  if (type !== "Bounce") return [() => ignored(`an event of the type ${JSON.stringify(type.slice(0, 40))}`)];
   const read = SesBounce.safeParse(event.bounce);
-  if (!read.success) return [unreadable("a bounce of Amazon SES that has not its fields")];
+  if (!read.success) return [() => unreadable("a bounce of Amazon SES that has not its fields")];
   const { bounceType, bounceSubType, bouncedRecipients, timestamp, feedbackId } = read.data;
-  if (SUPPRESSED.has(bounceSubType)) return [ignored("on a suppression list of Amazon SES: no server was asked")];
-  return bouncedRecipients.map(({ emailAddress, status, diagnosticCode = null }) =>
-    readBounce(
-      {
-        source: "ses",
-        eventId: feedbackId,
-        recipient: emailAddress,
-        status: findStatus(status, diagnosticCode),
-        diagnostic: diagnosticCode,
-        atMs: Date.parse(timestamp),
-        isTemporary: bounceType !== "Permanent",
-      },
-      nowMs,
-    ),
+  if (SUPPRESSED.has(bounceSubType)) return [() => ignored("on a suppression list of Amazon SES: no server was asked")];
+  return bouncedRecipients.map(
+    ({ emailAddress, status, diagnosticCode = null }) =>
+      () =>
+        readBounce(
+          {
+            source: "ses",
+            eventId: feedbackId,
+            recipient: emailAddress,
+            status: findStatus(status, diagnosticCode),
+            diagnostic: diagnosticCode,
+            atMs: Date.parse(timestamp),
+            isTemporary: bounceType !== "Permanent",
+          },
+          nowMs,
+        ),
   );
 };
 

@@ -1,3 +1,4 @@
+import { backgroundTurn } from "../../../foundation/base/fair-queue.ts";
 import type { Result } from "../../../foundation/base/errors.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
@@ -68,6 +69,7 @@ const STATEMENTS = {
  */
 export class BounceMessages implements MailTaker, ProcessedMessages {
   readonly #sql;
+  #before: Promise<void> = Promise.resolve();
   /** Since when keys could not be looked up, by their names. */
   readonly #unknownSince = new Map<string, number>();
 
@@ -80,11 +82,11 @@ export class BounceMessages implements MailTaker, ProcessedMessages {
     this.#sql = sqlStatements(runtime.db, STATEMENTS);
   }
 
-  async take({ accountId, uid, ...message }: FetchedMessage, note: (tx: Tx, item: string) => void): Promise<void> {
-    const { outcome, bounces } = await this.#read(message);
-    if (outcome === "unproven")
-      this.runtime.log.info("a bounce in the mailbox is not of a message that your domains signed", { uid });
-    await this.deps.bounces.addMail(accountId, { outcome, bounces }, (tx) => note(tx, outcome));
+  /** One message after the other, so that a folder full of reports takes no more than its turns. */
+  take(message: FetchedMessage, note: (tx: Tx, item: string) => void): Promise<void> {
+    const taken = this.#before.then(() => this.#take(message, note));
+    this.#before = taken.catch(() => undefined);
+    return taken;
   }
 
   /** Nothing waits: what is taken is read. */
@@ -100,10 +102,21 @@ export class BounceMessages implements MailTaker, ProcessedMessages {
     // The mark was all that is stored of the message itself.
   }
 
-  async #read({ bytes, deliveredAtMs }: Pick<FetchedMessage, "bytes" | "deliveredAtMs">): Promise<BounceMail> {
+  async #take(message: FetchedMessage, note: (tx: Tx, item: string) => void): Promise<void> {
+    const { accountId, uid } = message;
+    await backgroundTurn(accountId);
+    const { outcome, bounces } = await this.#read(message);
+    if (outcome === "unproven")
+      this.runtime.log.info("a bounce in the mailbox is not of a message that your domains signed", { uid });
+    await this.deps.bounces.addMail(accountId, { outcome, bounces }, (tx) => note(tx, outcome));
+  }
+
+  async #read({ accountId, bytes, deliveredAtMs }: FetchedMessage): Promise<BounceMail> {
     const { signedBy } = this.deps;
     const prove = signedBy === null ? null : (returned: Uint8Array) => this.#prove(returned, signedBy);
-    const read = await readBounceMail(bytes, { prove, deliveredAtMs, nowMs: this.runtime.clock.nowMs() });
+    const turn = () => backgroundTurn(accountId);
+    const nowMs = this.runtime.clock.nowMs();
+    const read = await readBounceMail(bytes, { prove, deliveredAtMs, nowMs, turn });
     if (read.outcome !== "unknown") return read;
     if (this.#waitsFor(read.key))
       throw new ImapFailure("unreachable", `The DKIM key ${read.key} could not be looked up in DNS.`);

@@ -24,12 +24,14 @@ interface MailCircumstances {
   /** When the mailbox got the mail. */
   readonly deliveredAtMs: number | null;
   readonly nowMs: number;
+  /** Resolves when the next recipient may be read: others have their turn in between. */
+  readonly turn: () => Promise<void>;
 }
 
 /** Reads a mail of the mailbox. `unknown`: the key of this name could not be looked up. */
 export const readBounceMail = async (
   bytes: Uint8Array,
-  { prove, deliveredAtMs, nowMs }: MailCircumstances,
+  { prove, deliveredAtMs, nowMs, turn }: MailCircumstances,
 ): Promise<BounceMail | { readonly outcome: "unknown"; readonly key: string }> => {
   const message = await readMessage(bytes);
   const parts = message.ok ? message.value.parts : [];
@@ -41,10 +43,12 @@ export const readBounceMail = async (
   if (believed.length === 0) return nothing("unproven");
   const atMs = deliveredAtMs ?? Number.NaN;
   const failed = believed.filter(({ action }) => action === "failed");
-  const bounces = failed.flatMap((one) => {
+  const bounces: Bounce[] = [];
+  for (const one of failed) {
+    await turn();
     const reading = readBounce({ ...one, source: "mailbox", atMs }, nowMs);
-    return reading.outcome === "bounce" ? [reading.bounce] : [];
-  });
+    if (reading.outcome === "bounce") bounces.push(reading.bounce);
+  }
   if (bounces.length > 0) return { outcome: "bounce", bounces };
   return nothing(failed.length < believed.length ? "notice" : "other");
 };
