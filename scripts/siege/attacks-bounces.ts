@@ -92,7 +92,7 @@ const bounceMails: Attack = {
     for (let n = 0; n < MAILS; n += 1) mailbox.server?.deliver(hostileMail(n));
     await pause(context, MAILBOX_MS);
     const seen = context.countOfServer();
-    return [{ what: "reports that are stored and flagged", value: seen, unit: "", note: `of ${MAILS}` }];
+    return [{ what: "reports in the mailbox", value: MAILS, unit: "", note: `${seen} are read and flagged so far` }];
   },
 };
 
