@@ -91,7 +91,7 @@ const claimsOf = async (bench: Bench, proxy: Proxy, directory: string): Promise<
   const bulk = "/v1/bulk-verifications";
   const forged = ["-H", "X-Forwarded-For: 203.0.114.9"];
   const checking = curl(bench, proxy, path, [...forged, "-d", '{"email":"mailbox_exists@any.example"}']);
-  const polling = curl(bench, proxy, `${path}?timeout=30`, ["-d", '{"email":"pending@any.example"}']);
+  const polling = curl(bench, proxy, `${path}?timeout=90`, ["-d", '{"email":"pending@any.example"}']);
   const upload = join(bench.folder, "list.csv");
   const csv = ["-H", "Content-Type: text/csv", "-H", "Expect:", "--data-binary", `@${upload}`];
   const list = await curl(bench, proxy, `${bulk}?column=email`, csv);
