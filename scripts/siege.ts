@@ -9,6 +9,7 @@ import { type Mark, marksText } from "./bench/marks.ts";
 import type { Attack } from "./siege/attack.ts";
 import { agentAttacks } from "./siege/attacks-agents.ts";
 import { bounceAttacks } from "./siege/attacks-bounces.ts";
+import { formAttacks } from "./siege/attacks-forms.ts";
 import { imapAttacks } from "./siege/attacks-imap.ts";
 import { listAttacks } from "./siege/attacks-lists.ts";
 import { memoryAttacks } from "./siege/attacks-memory.ts";
@@ -36,6 +37,7 @@ const ATTACKS: readonly Attack[] = [
   ...signInAttacks,
   ...agentAttacks,
   ...bounceAttacks,
+  ...formAttacks,
 ];
 
 const { values: options } = readOptions(import.meta.path, {

@@ -1,4 +1,5 @@
 import { mkdtemp, rm } from "node:fs/promises";
+import type { NewKey } from "../../src/accounts/keys.ts";
 import { AccountsSlice } from "../../src/accounts/open.ts";
 import { systemClock } from "../../src/foundation/base/clock.ts";
 import { type Settings, environment, openData, untilHealthy, untilReady } from "../bench/stage.ts";
@@ -11,12 +12,19 @@ export const REPORT_HOST_IP = "127.21.0.25";
 const REPORT_DOMAIN = "reports-siege.com";
 const CREDITS = 1_000_000;
 const KEYS_EACH = 40;
+export const FORM_ORIGIN = "https://shop.example";
+export const FORM_PER_DAY = 1_000;
 const STOP_MS_MAX = 5_000;
 const SAMPLE_EVERY_MS = 50;
 
 /** The API keys of three accounts: the one that attacks, the one that must not notice, and one without credits. */
 export interface Keys {
-  readonly attacker: { readonly live: readonly string[]; readonly test: readonly string[] };
+  readonly attacker: {
+    readonly live: readonly string[];
+    readonly test: readonly string[];
+    /** For pages of `FORM_ORIGIN`: one that asks mail servers, and one that does not. */
+    readonly publishable: readonly string[];
+  };
   readonly other: { readonly live: readonly string[]; readonly test: readonly string[] };
   readonly withoutCredits: string;
 }
@@ -25,12 +33,13 @@ export interface Keys {
 export const createKeys = (dataDir: string): Keys => {
   const db = openData(dataDir);
   const { accounts, keys } = new AccountsSlice({ db, clock: systemClock });
+  const create = (requested: NewKey): string => {
+    const key = keys.create(requested);
+    if (!key.ok) throw new Error(`no key: ${key.error}`);
+    return key.value.key;
+  };
   const issue = (account: string, mode: "live" | "test", count: number): string[] =>
-    Array.from({ length: count }, () => {
-      const key = keys.create({ account, mode });
-      if (!key.ok) throw new Error(`no key: ${key.error}`);
-      return key.value.key;
-    });
+    Array.from({ length: count }, () => create({ account, mode }));
   for (const name of ["attacker", "other", "withoutcredits"]) accounts.create(name, "scale");
   for (const name of ["attacker", "other"]) accounts.grantCredits(name, CREDITS, "siege");
   const withoutCredits = issue("withoutcredits", "live", 1)[0] ?? "";
@@ -38,7 +47,10 @@ export const createKeys = (dataDir: string): Keys => {
     live: issue(account, "live", KEYS_EACH),
     test: issue(account, "test", KEYS_EACH),
   });
-  const issued = { attacker: both("attacker"), other: both("other"), withoutCredits };
+  const publishable = (["mailbox", "domain"] as const).map((check) =>
+    create({ account: "attacker", mode: "live", forms: { origins: [FORM_ORIGIN], perDay: FORM_PER_DAY, check } }),
+  );
+  const issued = { attacker: { ...both("attacker"), publishable }, other: both("other"), withoutCredits };
   db.close();
   return issued;
 };

@@ -87,7 +87,7 @@ export class UsageSlice {
     this.formGate = new FormGate({
       clock,
       countSince: (keyId, sinceMs) => keys.verificationsSince(keyId, sinceMs),
-      knowsOrigin: (origin) => keys.knowsOrigin(origin, clock.nowMs()),
+      readOrigins: () => keys.formOrigins(clock.nowMs()),
     });
     this.guard = new Guard(authenticate, {
       buckets: createTokenBuckets(clock),

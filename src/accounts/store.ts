@@ -39,10 +39,10 @@ const prepareAll = ({ sqlite, orm }: Db) =>
         a.plan, a.rate_per_second AS ratePerSecond, a.rate_burst AS rateBurst, a.disabled_at_ms AS disabledAtMs
       FROM key_secrets s JOIN api_keys k ON k.id = s.key_id JOIN accounts a ON a.id = k.account_id WHERE s.hash = ?`,
       ),
-    knowsOrigin: () =>
-      sqlite.prepare<{ found: number }, [string, number]>(
-        `SELECT 1 AS found FROM api_keys k JOIN json_each(k.forms, '$.origins') o WHERE k.forms IS NOT NULL
-        AND o.value = ? AND k.revoked_at_ms IS NULL AND (k.expires_at_ms IS NULL OR k.expires_at_ms > ?) LIMIT 1`,
+    formOrigins: () =>
+      sqlite.prepare<{ origin: string }, [number]>(
+        `SELECT DISTINCT o.value AS origin FROM api_keys k JOIN json_each(k.forms, '$.origins') o WHERE k.forms IS NOT NULL
+        AND k.revoked_at_ms IS NULL AND (k.expires_at_ms IS NULL OR k.expires_at_ms > ?)`,
       ),
     countSince: () =>
       sqlite.prepare<{ count: number }, [string, string]>(
@@ -115,9 +115,9 @@ export class AccountStore {
     this.#statements.markUsed.run(atMs, id);
   }
 
-  /** Whether a publishable key that is valid lists the origin. */
-  knowsOrigin(origin: string, nowMs: number): boolean {
-    return this.#statements.knowsOrigin.get(origin, nowMs) !== null;
+  /** The origins of all publishable keys that are valid. */
+  formOrigins(nowMs: number): ReadonlySet<string> {
+    return new Set(this.#statements.formOrigins.all(nowMs).map(({ origin }) => origin));
   }
 
   /** How many verifications of a key began since a time: the ids begin with theirs (UUIDv7). */

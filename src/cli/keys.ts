@@ -171,7 +171,7 @@ const KEYS = group(
       },
     }),
     change: command({
-      description: "Change the origins and limits of a publishable key.",
+      description: "Change a publishable key.",
       example: `keys change ${EXAMPLE_ID} --origins https://www.example.com,https://shop.example.com --per-day 5000`,
       on: inDatabase,
       args: { id: ID },

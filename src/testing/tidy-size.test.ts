@@ -7,14 +7,14 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 25_847,
+  accounts: 25_851,
   blocklist: 61_849,
   bulk: 53_621,
   cli: 57_999,
-  dashboard: 168_435,
+  dashboard: 168_442,
   dmarc: 224_468,
   doctor: 13_703,
-  foundation: 106_280,
+  foundation: 106_355,
   "main.ts": 133,
   notifications: 35_099,
   service: 52_424,

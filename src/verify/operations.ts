@@ -213,7 +213,7 @@ export const GET_WIDGET = declareRoute({
   path: "/widget.js",
   operationId: "getWidget",
   tag: TAG,
-  summary: "Load the script for sign-up forms",
+  summary: "Load the form script",
   description:
     "A page includes it with a publishable key: `<script src=… data-key=pw_pub_… defer>`. It checks the addresses of forms with the attribute `data-postwarden`.",
   scope: "open",

@@ -7,6 +7,7 @@ import { signedIn, visit } from "./browser.ts";
 const TABS_MAX = 250;
 const SEEN_MS_MAX = 30_000;
 const RELOAD_MS = 500;
+const LOOK_EVERY_MS = 60;
 
 /** Name of a way to use the pages, whether scripts run, and whether only keys are used. */
 export const WAYS = [
@@ -103,19 +104,16 @@ export class Hands {
 
   /** Waits until the page says so. `reload`: as a person without scripts does who waits for news. */
   async sees(what: Name, { reload = false } = {}): Promise<string> {
-    const says = typeof what === "string" ? `text.includes(${JSON.stringify(what)})` : `${what}.test(text)`;
-    // The page itself looks, at each of its frames, also after it was replaced.
-    const seen = `(() => {
-      const text = document.querySelector("main")?.innerText.replace(/\\s+/g, " ") ?? "";
-      return ${says} ? text : null;
-    })()`;
     const endsAtMs = performance.now() + SEEN_MS_MAX;
-    for (const timeout = reload ? RELOAD_MS : SEEN_MS_MAX; performance.now() < endsAtMs; await this.page.reload()) {
-      const found = await this.page.waitForFunction<string>(seen, undefined, { timeout }).catch(() => null);
-      if (found !== null) return found.jsonValue();
-      if (!reload) break;
+    let text = "";
+    // Not `waitForFunction`: it looks again by `eval`, which the content security policy of the pages forbids.
+    while (performance.now() < endsAtMs) {
+      // A page that is being replaced has no text for a moment.
+      text = await this.person.text().catch(() => "");
+      if (typeof what === "string" ? text.includes(what) : what.test(text)) return text;
+      await Bun.sleep(reload ? RELOAD_MS : LOOK_EVERY_MS);
+      if (reload) await this.page.reload();
     }
-    const text = await this.person.text().catch(() => "");
     throw new Error(`${this.page.url()} does not say ${what} but: ${text.slice(0, 1_500)}`);
   }
 

@@ -57,7 +57,7 @@ describe("a publishable key of the dashboard", () => {
     const few = await visitor.post(path, { ...SETTINGS, per_day: "0" });
     expect([few.status, few.text]).toEqual([400, expect.stringContaining("whole number from 1 to")]);
     const saved = await visitor.submit(path, { ...SETTINGS, origins: "http://localhost:3000", check: "domain" });
-    expect(saved.text).toContain("no mail server is asked, free");
+    expect(saved.text).toContain("The domain only, without credits");
     const forms = app.service.accounts.store.findKey(id)?.forms;
     expect(forms).toMatchObject({ origins: ["http://localhost:3000"], perDay: 500, check: "domain" });
   });

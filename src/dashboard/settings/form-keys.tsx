@@ -60,8 +60,8 @@ export const createFormKeyForms = (keys: OwnKeys, { list, one }: KeyViews) => [
 ];
 
 const CHECKS = [
-  ["mailbox", "The mailbox: the mail server is asked, costs credits"],
-  ["domain", "Syntax, domain and disposable domains: no mail server is asked, free"],
+  ["mailbox", "The mailbox, at the mail server"],
+  ["domain", "The domain only, without credits"],
 ] as const;
 
 const SettingFields = ({ forms }: { readonly forms: FormSettings }) => (
@@ -75,7 +75,13 @@ const SettingFields = ({ forms }: { readonly forms: FormSettings }) => (
       isMono
       isRequired
     />
-    <SelectField name="check" label="What is checked" value={forms.check} options={CHECKS} />
+    <SelectField
+      name="check"
+      label="What is checked"
+      hint="The domain only: syntax, mail hosts in DNS and disposable domains."
+      value={forms.check}
+      options={CHECKS}
+    />
     <Field
       name="visitor_per_hour"
       label="Addresses of a visitor in an hour"
@@ -161,9 +167,9 @@ export const FormKeyPanels = ({ apiKey: { id, mode }, forms, url }: FormKeyProps
     </Panel>
     <div class="columns even">
       <Panel title="Try it" id="try">
-        <form class="form" method="get" data-postwarden>
+        <form class="form" method="get" data-postwarden="">
           <Field name="email" label="Email" type="email" placeholder="someone@gmial.com" autocomplete="off" />
-          <p class="hint" data-tried>
+          <p class="hint" data-tried="">
             {mode === "live" && forms.check === "mailbox"
               ? "Leave the field with Tab. Each address costs a credit."
               : "Leave the field with Tab."}

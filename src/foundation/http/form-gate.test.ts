@@ -13,7 +13,7 @@ const POST = new Request("http://localhost/", { method: "POST" });
 
 const open = () => {
   const from = { client: "" };
-  const gate = new FormGate({ clock: createTestClock(), countSince: () => 0, knowsOrigin: () => true });
+  const gate = new FormGate({ clock: createTestClock(), countSince: () => 0, readOrigins: () => new Set() });
   gate.attach({ of: () => from.client });
   /** How many of `times` requests the gate lets through. */
   const allowed = (clients: readonly string[], keyId = "key"): number =>

@@ -28,6 +28,7 @@ const NETWORK_VISITORS = 10;
 const BUCKETS_MAX = 20_000;
 const KEYS_COUNTED_MAX = 10_000;
 const PREFLIGHT_S = 600;
+const ORIGINS_MS = 1_000;
 const HOUR_S = 3_600;
 
 const foreignOrigin = () =>
@@ -47,14 +48,15 @@ interface FormGateDeps {
   readonly clock: Clock;
   /** How many verifications a key began since a time. */
   readonly countSince: (keyId: string, sinceMs: number) => number;
-  /** Whether a valid key lists the origin. */
-  readonly knowsOrigin: (origin: string) => boolean;
+  /** The origins of all valid keys. */
+  readonly readOrigins: () => ReadonlySet<string>;
 }
 
 /** Admits requests of sign-up forms: they come from pages of others, with a key that anyone can read there. */
 export class FormGate {
   #clients: Pick<ClientAddresses, "of"> | null = null;
   #urlOf: UrlOfRequest | null = null;
+  #known: { readonly origins: ReadonlySet<string>; readonly atMs: number } | null = null;
   readonly #days = new BoundedMap<string, { readonly day: number; count: number }>(KEYS_COUNTED_MAX);
   readonly #visitors: TokenBuckets;
   readonly #networks: TokenBuckets;
@@ -79,11 +81,19 @@ export class FormGate {
   preflight(request: Request, headers: Headers): void {
     headers.vary = "Origin";
     const origin = request.headers.get("origin");
-    if (origin === null || !this.deps.knowsOrigin(origin)) throw foreignOrigin();
+    if (origin === null || !this.#origins().has(origin)) throw foreignOrigin();
     headers["access-control-allow-origin"] = origin;
     headers["access-control-allow-methods"] = "GET, POST";
     headers["access-control-allow-headers"] = "authorization, content-type";
     headers["access-control-max-age"] = PREFLIGHT_S;
+  }
+
+  /** Anyone can send preflights without a key, so they read the origins of all keys once a second at most. */
+  #origins(): ReadonlySet<string> {
+    const nowMs = this.deps.clock.monotonicMs();
+    if (this.#known === null || nowMs - this.#known.atMs >= ORIGINS_MS)
+      this.#known = { origins: this.deps.readOrigins(), atMs: nowMs };
+    return this.#known.origins;
   }
 
   /** 403 for a foreign origin. Otherwise the page may read the response, whatever it becomes. */

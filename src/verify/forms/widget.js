@@ -21,7 +21,8 @@
     if (!(input instanceof HTMLInputElement)) return false;
     const holder = holderOf(input);
     if (holder === undefined || holder === input) return holder === input;
-    const name = holder.dataset.postwarden;
+    // "true" is what frameworks make of an attribute without a value.
+    const name = holder.dataset.postwarden.replace(/^true$/, "");
     return name ? input.name === name : input.type === "email";
   };
 
@@ -113,4 +114,7 @@
   document.addEventListener("focusin", ({ target }) => prepare(target));
   document.addEventListener("change", ({ target }) => isChecked(target) && check(target));
   prepare(document.activeElement);
+  // What was typed or filled in before the script was there.
+  for (const input of document.querySelectorAll("input"))
+    if (input !== document.activeElement && isChecked(input) && input.value !== input.defaultValue) check(input);
 })();
