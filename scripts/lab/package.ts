@@ -104,7 +104,7 @@ const SETTINGS = ["POSTWARDEN_REPORT_HOST=reports.example.com", "POSTWARDEN_REPO
 
 const POLICY_SOCKET = "/run/postwarden/policy.sock";
 /** What a mail server of this machine asks (Postfix, SMTPD_POLICY_README), and prints of the response. */
-const ASK_POLICY = `use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(Peer => q(${POLICY_SOCKET})) or die $!; print $s qq(request=smtpd_access_policy\\nrecipient=a\\@example.com\\n\\n); $s->flush; print scalar <$s>`;
+const ASK_POLICY = `use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(Peer => "${POLICY_SOCKET}") or die $!; print $s "request=smtpd_access_policy\\nrecipient=a\\@example.com\\n\\n"; $s->flush; print scalar <$s>`;
 
 const FIRST_INSTALL: readonly Printed[] = [
   {
@@ -140,7 +140,7 @@ const FIRST_INSTALL: readonly Printed[] = [
   },
   {
     what: "other users ask the policy service at a socket in /run, also after a restart",
-    sh: `echo POSTWARDEN_POLICY_LISTEN=${POLICY_SOCKET} >> /etc/postwarden.env; for n in 1 2; do systemctl restart postwarden; su -s /bin/sh nobody -c "perl -e '${ASK_POLICY}'"; done; stat -c %U ${POLICY_SOCKET}; systemctl stop postwarden; ls ${POLICY_SOCKET} 2>/dev/null; systemctl start postwarden`,
+    sh: `printf '%s' '${ASK_POLICY}' > /tmp/ask.pl; chmod 644 /tmp/ask.pl; echo POSTWARDEN_POLICY_LISTEN=${POLICY_SOCKET} >> /etc/postwarden.env; for n in 1 2; do systemctl restart postwarden; su -s /bin/sh nobody -c 'perl /tmp/ask.pl'; done; stat -c %U ${POLICY_SOCKET}; systemctl stop postwarden; ls ${POLICY_SOCKET} 2>/dev/null; systemctl start postwarden`,
     expected: "action=DUNNO action=DUNNO postwarden",
   },
   {
