@@ -5,6 +5,7 @@
  */
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
+import { readOptions } from "./harness/options.ts";
 import { VERSION } from "../src/service/version.ts";
 import { buildClients } from "./release/clients/packages.ts";
 import { buildDebianPackage } from "./release/debian-package.ts";
@@ -38,6 +39,7 @@ const sumsOf = async (names: readonly string[]): Promise<string> => {
   return lines.join("");
 };
 
+readOptions(import.meta.path, { options: {} });
 const notes = await Bun.file(join(ROOT, "src/service/docs/manual/release-notes.md")).text();
 if (!notes.split("\n").includes(`## ${VERSION}`))
   throw new Error(`The release notes have no section ${VERSION}: src/service/docs/manual/release-notes.md`);

@@ -13,6 +13,7 @@ import { formAttacks } from "./siege/attacks-forms.ts";
 import { imapAttacks } from "./siege/attacks-imap.ts";
 import { listAttacks } from "./siege/attacks-lists.ts";
 import { memoryAttacks } from "./siege/attacks-memory.ts";
+import { operatingAttacks } from "./siege/attacks-operating.ts";
 import { outgoingAttacks } from "./siege/attacks-outgoing.ts";
 import { reportAttacks } from "./siege/attacks-reports.ts";
 import { requestAttacks } from "./siege/attacks-requests.ts";
@@ -34,6 +35,7 @@ const ATTACKS: readonly Attack[] = [
   ...webhookAttacks,
   ...imapAttacks,
   ...outgoingAttacks,
+  ...operatingAttacks,
   ...signInAttacks,
   ...agentAttacks,
   ...bounceAttacks,

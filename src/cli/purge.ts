@@ -4,7 +4,7 @@ import { ok } from "../foundation/base/errors.ts";
 import { copyDatabase, describeCopyProblem, megabytes } from "../foundation/db/backup.ts";
 import type { Db } from "../foundation/db/open.ts";
 import { partialNameOf, removeAbandonedPartialsOf, removePartial } from "../foundation/db/partial-file.ts";
-import { type Expired, expireNow } from "../service/operating/expiry.ts";
+import { type Expired, expireNow, unhurried } from "../service/operating/expiry.ts";
 import { command, type Terminal, toggle } from "./command.ts";
 import { type DatabaseContext, inDatabase, openDatabaseAt, performInSteps } from "./data-directory.ts";
 import { CommandFailed, UsageError } from "./io.ts";
@@ -39,7 +39,7 @@ const rehearse = ({ io, db, config }: DatabaseContext & Terminal): Promise<Expir
 const purge = ({ io, db, config }: DatabaseContext & Terminal): Promise<Expired> =>
   performInSteps(io, db, {
     action: { action: "purge", accountId: null, subject: null },
-    work: () => withService({ io }, { db, config }, (service) => expireNow(service, db)),
+    work: () => withService({ io }, { db: unhurried(db, systemClock), config }, (service) => expireNow(service, db)),
     resultOf: ({ kinds }) => Object.fromEntries(kinds.map(({ kind, rows }) => [kind, rows])),
   });
 
