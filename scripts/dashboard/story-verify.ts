@@ -74,6 +74,24 @@ export const LISTS: ReadonlyArray<{
   },
 ];
 
+const BOUNCES = 150;
+
+/** Mail to customers that came back, hard and soft, and the words of servers that attack the page. */
+export const reportBounces = async (api: Api, dice: Dice, atMs: number): Promise<void> => {
+  const replies = [
+    ["5.1.1", "550 5.1.1 The email account that you tried to reach does not exist. Please check the address for typos"],
+    ["5.2.2", "552 5.2.2 The recipient's mailbox is full"],
+    ["5.7.1", `550 5.7.1 Blocked ${HOSTILE_LINE}`],
+    ["5.1.1", "550 5.1.1 User unknown"],
+  ] as const;
+  const events = [...customers(dice, BOUNCES), ...SPECIAL_ADDRESSES].map((email, at) => {
+    const [status, reason] = dice.pick(replies);
+    const timestamp = Math.floor(atMs / 1_000) - at * 3_600;
+    return { event: "bounce", type: "bounce", email, status, reason, timestamp, sg_event_id: `event-${at}` };
+  });
+  await api.post("/v1/bounces", events);
+};
+
 /** One list that was cancelled, one that runs for long, and checks that wait for greylisting. */
 export const startPresent = async (api: Api, dice: Dice): Promise<void> => {
   const slow = (count: number) =>

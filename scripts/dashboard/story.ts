@@ -8,7 +8,7 @@ import type { DashboardService } from "./service.ts";
 import { Dice, customersCsv } from "./story-addresses.ts";
 import { BlocklistStory } from "./story-blocklists.ts";
 import { DmarcStory } from "./story-dmarc.ts";
-import { LISTS, completeList, startPresent, verifyEveryReason, verifyForADay } from "./story-verify.ts";
+import { LISTS, completeList, reportBounces, startPresent, verifyEveryReason, verifyForADay } from "./story-verify.ts";
 import type { World } from "./world.ts";
 
 const DAY_MS = 86_400_000;
@@ -141,6 +141,7 @@ export class Story {
     await blocklists.day(0);
     await blocklists.end();
     await verifyForADay([live], this.#dice, this.perDay / 2);
+    await reportBounces(live, this.#dice, this.#at(0));
     for (const path of ["/orders", "/crm", "/gone", "/hostile"] as const) {
       await live.post("/v1/webhooks/test", { url: this.world.webhooks.url(path) });
     }
