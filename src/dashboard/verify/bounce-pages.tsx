@@ -202,7 +202,7 @@ const BounceTable = ({ rows }: Pick<BouncesProps, "rows">) => (
   <Table
     caption="Bounces, the last reported first"
     columns={[
-      { title: "Address" },
+      { title: "Address", isMain: true },
       { title: "Kind" },
       { title: "What the server said", isText: true },
       { title: "Check before" },
