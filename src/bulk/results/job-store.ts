@@ -73,6 +73,19 @@ const prepare = (db: Db) =>
         .from(table)
         .where(eq(table.number, sql.placeholder("number")))
         .prepare(),
+    withStatus: () =>
+      db.orm
+        .select(columns)
+        .from(table)
+        .where(inArray(table.status, sql`(select value from json_each(${sql.placeholder("statuses")}))`))
+        .orderBy(asc(table.number))
+        .prepare(),
+    resetting: () =>
+      db.orm
+        .select(columns)
+        .from(table)
+        .where(and(eq(table.isResetting, true), ne(table.status, "deleting")))
+        .prepare(),
     advance: () =>
       db.sqlite.prepare<unknown, [number, number, number, number, number]>(
         `UPDATE bulk_jobs SET rows_finished = rows_finished + ?, addresses_finished = addresses_finished + ?,
@@ -184,8 +197,7 @@ export class JobStore {
 
   /** Oldest first. */
   withStatus(statuses: readonly StoredStatus[]): JobRow[] {
-    const matching = inArray(table.status, [...statuses]);
-    return this.db.orm.select(columns).from(table).where(matching).orderBy(asc(table.number)).all();
+    return this.#statements.withStatus.all({ statuses: JSON.stringify(statuses) });
   }
 
   /** The numbers of visible jobs that ended before a time, oldest first. */
@@ -207,8 +219,7 @@ export class JobStore {
 
   /** Jobs to retry whose old results are not removed yet. */
   resetting(): JobRow[] {
-    const matching = and(eq(table.isResetting, true), ne(table.status, "deleting"));
-    return this.db.orm.select(columns).from(table).where(matching).all();
+    return this.#statements.resetting.all();
   }
 
   /** The list is complete: the job becomes visible. */
