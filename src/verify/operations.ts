@@ -215,7 +215,7 @@ export const GET_WIDGET = declareRoute({
   tag: TAG,
   summary: "Load the form script",
   description:
-    "A page includes it with a publishable key: `<script src=… data-key=pw_pub_… defer>`. It checks the addresses of forms with the attribute `data-postwarden`.",
+    "A page includes it as a script with the attribute `data-key`, a publishable key. It checks the addresses of forms with the attribute `data-postwarden`.",
   scope: "open",
   responses: {
     200: {

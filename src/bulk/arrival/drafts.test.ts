@@ -117,8 +117,8 @@ describe("a draft", () => {
     await app.advance(DRAFT_MS_MAX - 1);
     expect(await files()).toHaveLength(1);
     await app.advance(1);
-    for (let turn = 0; turn < 20 && (await files()).length > 0; turn++) await settle();
-    expect(await files()).toEqual([]);
+    // The disk may be busy: ends with the time of the test otherwise.
+    while ((await files()).length > 0) await settle();
     expect(await codeOf(drafts.preview(caller, id, AUTO))).toBe("not_found");
   });
 
