@@ -13,12 +13,13 @@ const setUp = () => {
   const gate = new ServiceGate(clock);
   const server = createServer({ ...gate.handlers, log, clock, clients: new ClientAddresses([]) });
   const counted: string[] = [];
+  const application = createApplication({ log, clock, routes: [] });
   return {
     ...{ clock, counted, lines },
     get: (path: string) => server.handle(new Request(`http://localhost${path}`)),
     open: () =>
       gate.open({
-        applicationOf: () => createApplication({ log, clock, routes: [] }),
+        applicationOf: () => application,
         metrics: { countRequest: (method, status) => counted.push(`${method} ${status}`) },
       }),
   };
