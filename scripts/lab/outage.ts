@@ -1,3 +1,4 @@
+import { sendUdp } from "../../src/testing/dns-server.ts";
 import { type Claim, claim } from "./claims.ts";
 import type { Subject } from "./ask.ts";
 import { DNS, OUTAGE_HTTP, SMTP_PORT } from "./hosts.ts";
@@ -66,11 +67,7 @@ const switchedDns = (): Switched => {
           data: async (self, bytes, port, address) => {
             const response = respond(bytes);
             await Bun.sleep(delayMsOf(bytes));
-            try {
-              if (self === socket) self.send(response, port, address);
-            } catch {
-              // The client has given up and closed its socket (ICMP port unreachable).
-            }
+            if (self === socket) sendUdp(self, response, port, address);
           },
           error: () => undefined,
         },

@@ -1,3 +1,4 @@
+import { sendUdp } from "../../src/testing/dns-server.ts";
 import { join } from "node:path";
 import { LAB_LISTS, servedZone } from "./blocklists-lists.ts";
 import { PROBE_HELO, type PostfixHost, RBLDNSD, SLOW_RBLDNSD, SUFFIX, addressOf } from "./hosts.ts";
@@ -92,6 +93,7 @@ export const startSlowList = async (): Promise<void> => {
         bytes.set([next >> 8, next & 0xff]);
         back.send(bytes);
       },
+      error: () => undefined,
     },
   });
   const back = await Bun.udpSocket({
@@ -102,7 +104,7 @@ export const startSlowList = async (): Promise<void> => {
         const asker = askers.get((bytes[0] ?? 0) * 256 + (bytes[1] ?? 0));
         if (asker === undefined) return;
         bytes.set(asker.id);
-        setTimeout(() => front.send(bytes, asker.port, asker.ip), DELAY_MS);
+        setTimeout(() => sendUdp(front, bytes, asker.port, asker.ip), DELAY_MS);
       },
       error: () => undefined,
     },

@@ -104,7 +104,7 @@ export const startDnsServer = async (script: DnsScript, place: Place = ANYWHERE)
 type Take = (bytes: Uint8Array, transport: "udp" | "tcp", port: number) => Promise<readonly Uint8Array[]>;
 
 /** When a client has closed its socket, the system reports a refusal, some of them to the next reply: lost, as datagrams are. */
-const sendUdp = (socket: Bun.udp.Socket<"buffer">, reply: Uint8Array, port: number, address: string): void => {
+export const sendUdp = (socket: Bun.udp.Socket<"buffer">, reply: Uint8Array, port: number, address: string): void => {
   try {
     if (!socket.closed) socket.send(reply, port, address);
   } catch (error) {
