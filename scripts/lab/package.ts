@@ -140,7 +140,7 @@ const FIRST_INSTALL: readonly Printed[] = [
   },
   {
     what: "other users ask the policy service at a socket in /run, also after a restart",
-    sh: `printf '%s' '${ASK_POLICY}' > /tmp/ask.pl; chmod 644 /tmp/ask.pl; echo POSTWARDEN_POLICY_LISTEN=${POLICY_SOCKET} >> /etc/postwarden.env; for n in 1 2; do systemctl restart postwarden; su -s /bin/sh nobody -c 'perl /tmp/ask.pl'; done; stat -c %U ${POLICY_SOCKET}; systemctl stop postwarden; ls ${POLICY_SOCKET} 2>/dev/null; systemctl start postwarden`,
+    sh: `printf '%s' '${ASK_POLICY}' > /tmp/ask.pl; chmod 644 /tmp/ask.pl; echo POSTWARDEN_POLICY_LISTEN=${POLICY_SOCKET} >> /etc/postwarden.env; for n in 1 2; do systemctl restart postwarden; su -s /bin/sh nobody -c 'perl /tmp/ask.pl'; done; stat -c %U ${POLICY_SOCKET}; systemctl stop postwarden; ls ${POLICY_SOCKET} 2>/dev/null; systemctl start postwarden; systemctl reset-failed postwarden`,
     expected: "action=DUNNO action=DUNNO postwarden",
   },
   {
@@ -155,7 +155,7 @@ const FIRST_INSTALL: readonly Printed[] = [
   },
   {
     what: "an invalid setting fails the restart, and the journal says why",
-    sh: `cp /etc/postwarden.env /tmp/env; echo POSTWARDEN_PORTT=1 >> /etc/postwarden.env; systemctl restart postwarden 2>/dev/null || echo failed; ${LOG} | grep -c 'POSTWARDEN_PORTT: Unknown setting'; cp /tmp/env /etc/postwarden.env; systemctl restart postwarden; systemctl is-active postwarden`,
+    sh: `cp /etc/postwarden.env /tmp/env; echo POSTWARDEN_PORTT=1 >> /etc/postwarden.env; systemctl restart postwarden 2>/dev/null || echo failed; ${LOG} | grep -c 'POSTWARDEN_PORTT: Unknown setting'; cp /tmp/env /etc/postwarden.env; systemctl reset-failed postwarden; systemctl restart postwarden; systemctl is-active postwarden`,
     expected: "failed 1 active",
   },
 ];
