@@ -148,7 +148,7 @@ describe("the cause of failures", () => {
       { ...sender, result: "temperror" },
       "Have the name servers respond about the SPF record of example.com and what it includes: receivers could not look it up.",
     ],
-  ])("%p is mended by %p", (cause, text) => {
+  ])("%p is corrected by %p", (cause, text) => {
     expect(causeAct(cause, "Brevo")).toBe(text);
   });
 });
