@@ -1,7 +1,7 @@
 // Runs Bun with the given arguments, after making sure that the packages of the lock file are installed.
 // Plain JavaScript, because this is the one script that Node has to run before Bun is there.
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { join } from "node:path";
@@ -18,17 +18,79 @@ const isCurrent = () => existsSync(marker) && readFileSync(marker, "utf8") === l
 
 const must = (command, args) => {
   const { status, error } = spawnSync(command, args, { cwd: root, stdio: ["ignore", 2, 2] });
-  if (status === 0) return;
-  console.error(`"${command} ${args.join(" ")}" failed${error ? `: ${error.message}` : ""}.`);
-  process.exit(1);
+  if (status !== 0) throw new Error(`"${command} ${args.join(" ")}" failed${error ? `: ${error.message}` : ""}.`);
 };
 
-if (!isCurrent()) {
-  console.error("Installing packages …");
-  must("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
-  // Where npm does not run install scripts, Bun's own has not put the binary into its place yet.
-  if (!works()) must(process.execPath, [join(root, "node_modules", "bun", "install.js")]);
-  writeFileSync(marker, lock);
+/** Only one process installs at a time: `npm ci` removes what another one has just written. Holds the id of that process. */
+const installing = join(root, ".installing");
+const WAIT_S_MAX = 600;
+const waitASecond = () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);
+
+const installer = () => {
+  try {
+    return Number(readFileSync(installing, "utf8"));
+  } catch (error) {
+    if (error.code === "ENOENT") return null;
+    throw error;
+  }
+};
+
+/** Also an id that this process now has. */
+const isGone = (pid) => {
+  try {
+    process.kill(pid, 0);
+    return pid === process.pid;
+  } catch (error) {
+    return error.code !== "EPERM";
+  }
+};
+
+/** Whether this process may install now. What a process that is gone left is taken over: by the last one to write its id. */
+const mayInstall = () => {
+  const other = installer();
+  if (other !== null && !isGone(other)) return false;
+  try {
+    if (other === null) {
+      writeFileSync(installing, String(process.pid), { flag: "wx" });
+      return true;
+    }
+    writeFileSync(`${installing}.${process.pid}`, String(process.pid));
+    renameSync(`${installing}.${process.pid}`, installing);
+    waitASecond();
+    return installer() === process.pid;
+  } catch (error) {
+    if (error.code === "EEXIST") return false;
+    throw error;
+  }
+};
+
+const installOnce = () => {
+  for (let seconds = 0; !mayInstall(); seconds += 1) {
+    if (seconds === 0) console.error("Waiting for another process that installs packages …");
+    if (seconds === WAIT_S_MAX)
+      throw new Error(
+        `Process ${installer()} has installed packages for ${WAIT_S_MAX} s. If it does not any more, remove ${installing}.`,
+      );
+    waitASecond();
+    if (installer() === null && isCurrent()) return;
+  }
+  try {
+    if (isCurrent()) return;
+    console.error("Installing packages …");
+    must("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
+    // Where npm does not run install scripts, Bun's own has not put the binary into its place yet.
+    if (!works()) must(process.execPath, [join(root, "node_modules", "bun", "install.js")]);
+    writeFileSync(marker, lock);
+  } finally {
+    rmSync(installing, { force: true });
+  }
+};
+
+try {
+  if (!isCurrent()) installOnce();
+} catch (error) {
+  console.error(error.message);
+  process.exit(1);
 }
 
 const child = spawn(bun, process.argv.slice(2), { stdio: "inherit" });

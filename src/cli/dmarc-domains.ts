@@ -9,7 +9,7 @@ import type { DnsRecordView } from "../dmarc/records/domains/publication.ts";
 import { isId } from "../foundation/base/secrets.ts";
 import { argument, choice, command, group, limit, option, parsed, type Terminal } from "./command.ts";
 import { CommandFailed, UsageError } from "./io.ts";
-import { changeOf, type CommandService, inService, readRecipients, readWebhookUrl } from "./service.ts";
+import { changeOf, type CommandService, inService, readLabel, readRecipients, readWebhookUrl } from "./service.ts";
 import { tableTime } from "./terminal-text.ts";
 
 const DAYS_MAX = 3_650;
@@ -128,7 +128,7 @@ export const DOMAIN_COMMANDS = group(
         const { domains } = service.dmarc;
         const wanted = {
           domain,
-          label,
+          label: label === null ? null : readLabel(label, "--label"),
           recipients: readRecipients(domainRecipients, recipients),
           tags: readTags(tags),
           webhookUrl: webhookUrl === undefined ? null : readWebhookUrl(context, webhookUrl, "--webhook-url"),
@@ -185,7 +185,7 @@ export const DOMAIN_COMMANDS = group(
       async run(context, { text, label, webhookUrl, recipient, tag, digest, monitoring, retentionDays }) {
         const { domains } = context.service.dmarc;
         const change = changeOf({
-          label: label === "" ? null : label,
+          label: label === "" ? null : label && readLabel(label, "--label"),
           webhookUrl: webhookUrl === "" ? null : webhookUrl && readWebhookUrl(context, webhookUrl, "--webhook-url"),
           recipients: recipient && readRecipients(domainRecipients, recipient),
           tags: tag === undefined ? undefined : readTags(tag.filter((one) => one !== "")),

@@ -1,6 +1,7 @@
 import { shareView } from "../dmarc/share-routes.ts";
 import { argument, command, group, option, required, time } from "./command.ts";
 import { findDomain, onDomain } from "./dmarc-domains.ts";
+import { readLabel } from "./service.ts";
 import { tableTime } from "./terminal-text.ts";
 
 /** `dmarc links`: read-only links to the report of a domain. */
@@ -43,7 +44,10 @@ export const REPORT_LINKS = group(
         const { domains, shares } = service.dmarc;
         const { id, domain } = findDomain(context, text);
         const created = await perform({ action: "dmarc.shares.add", subject: domain }, () =>
-          shares.create(() => domains.find(caller, id), { expiresAtMs, note }),
+          shares.create(() => domains.find(caller, id), {
+            expiresAtMs,
+            note: note === null ? null : readLabel(note, "--note"),
+          }),
         );
         print({ ...shareView(created), url: created.url }, () => created.url);
       },

@@ -113,6 +113,15 @@ describe("dmarc domains", () => {
     expect(await update("--retention-days", "0")).toMatchObject({ status: 2 });
     expect(await update("--webhook-url", "ftp://example.com")).toMatchObject({ status: 2 });
     expect(await update("--recipient", "ops@example.com")).toMatchObject({ status: 1 });
+    for (const command of [
+      ["add", "other.example"],
+      ["update", "example.com"],
+    ])
+      expect(await run(["dmarc", "domains", ...command, ...TEST, "--label", "x".repeat(201)])).toMatchObject({
+        ...{ status: 2, err: expect.stringContaining("--label: At most 200 characters.") },
+      });
+    const empty = await run(["dmarc", "domains", "add", "other.example", ...TEST, "--label", ""]);
+    expect(empty).toMatchObject({ status: 2, err: expect.stringContaining("Leave the option out rather than empty") });
     const wrong = ["--recipient", "ops@example.com", "nonsense"];
     for (const command of [
       ["dmarc", "domains", "add", "other.example"],

@@ -5,6 +5,7 @@ import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import type { Config } from "../service/config.ts";
 import { rateOf } from "../accounts/billing/store.ts";
 import type { Db } from "../foundation/db/open.ts";
+import { labelSchema } from "../foundation/http/schema-fields.ts";
 import type { recipientsSchema } from "../foundation/mail/recipients.ts";
 import { createUrlPolicy } from "../foundation/net/fetch-url.ts";
 import { webhookUrlSchema } from "../notifications/webhooks/url-store.ts";
@@ -78,6 +79,13 @@ export const readWebhookUrl = ({ config }: CommandService, url: string, name = u
   const read = webhookUrlSchema(createUrlPolicy(config.webhookAllowNetworks)).safeParse(url);
   if (read.success) return read.data;
   throw new UsageError(`${name}: ${read.error.issues[0]?.message ?? "not a URL"}`, "webhook_url");
+};
+
+/** A text of the user's own about something, by the schema of the API; `option` is what it was given as. */
+export const readLabel = (text: string, option: string): string => {
+  const read = labelSchema("", undefined, "Leave the option out rather than empty").safeParse(text);
+  if (read.success) return read.data;
+  throw new UsageError(`${option}: ${read.error.issues[0]?.message ?? "invalid"}.`, option.slice(2));
 };
 
 /** The addresses of an option in their normal form, by the schema of the API. Empty ones are left out. */

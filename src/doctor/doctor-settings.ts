@@ -2,6 +2,11 @@ import type { DnsServer } from "../foundation/net/dns.ts";
 import type { SmtpRelay } from "../foundation/net/mailer.ts";
 import type { PolicyAddress } from "../verify/policy/policy-settings.ts";
 
+/** Whose mail is in a mailbox: the account of this name, or with null the only one. */
+interface MailboxAccount {
+  readonly account: string | null;
+}
+
 /** The settings that the checks read. */
 export interface DoctorSettings {
   readonly dataDir: string;
@@ -11,6 +16,8 @@ export interface DoctorSettings {
   readonly tls: object | null;
   readonly tlsKeyPath: string | null;
   readonly reportTlsKeyPath: string | null;
+  readonly imap: MailboxAccount | null;
+  readonly bounceImap: MailboxAccount | null;
   readonly imapPasswordFile: string | null;
   readonly bounceImapPasswordFile: string | null;
   readonly heloName: string;

@@ -6,6 +6,7 @@ import type { TestedList } from "../blocklist/list-status.ts";
 import { isEnabled } from "../blocklist/lists/blocklist.ts";
 import { catalogueOf, openDnsbl, type CatalogueSettings } from "../blocklist/lists/open.ts";
 import { egressesOf, type EgressSettings } from "../verify/smtp/open.ts";
+import { checkMailboxAccounts, readAccounts } from "./accounts-check.ts";
 import { checkBackups, checkCopies } from "./backup-check.ts";
 import { checkBaseUrl } from "./base-url-check.ts";
 import { checkBlocklistsThrough } from "./blocklists-check.ts";
@@ -20,7 +21,7 @@ import { checkListings, type ListingLookup } from "./listings-check.ts";
 import { checkNetworks } from "./networks-check.ts";
 import { checkNotify } from "./notify-check.ts";
 import { checkOpenFiles, readOpenFiles } from "./open-files-check.ts";
-import { checkPolicy, readAccounts } from "./policy-check.ts";
+import { checkPolicy } from "./policy-check.ts";
 import { checkReports } from "./reports-check.ts";
 import { checkHelo, checkSender } from "./sender-check.ts";
 import { runChecks, type AreaCheck, type DoctorFinding } from "./doctor-check.ts";
@@ -76,6 +77,7 @@ const checksOf = (
     egresses: (note: Parameters<typeof egressesOf>[2]) => egressesOf(config, platform, note),
     checkListings: (address: string) => checkListings(address, listed),
   };
+  const accounts = { config, readAccounts: () => readAccounts(file.database) };
   const reports = { config, readDomains: () => readEnrolledDomains(file.database) };
   // Checks that block the process come first, before anything waits for a response.
   return [
@@ -97,10 +99,8 @@ const checksOf = (
       run: () => checkBlocklistsThrough(listed.lists, { servers, clock, tested: testedLists?.() ?? null }),
     },
     { area: "Report mail", run: () => checkReports({ ...reports, mailHost, resolver, clock }) },
-    {
-      area: "Outgoing mail",
-      run: () => checkPolicy({ config, clock, readAccounts: () => readAccounts(file.database) }),
-    },
+    { area: "Mailboxes", run: () => checkMailboxAccounts(accounts) },
+    { area: "Outgoing mail", run: () => checkPolicy({ ...accounts, clock }) },
     { area: "Alert mail", run: () => checkNotify({ config, clock }) },
   ];
 };

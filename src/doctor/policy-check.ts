@@ -1,9 +1,9 @@
-import { Database as Sqlite } from "bun:sqlite";
 import { connect } from "node:net";
 import type { Clock } from "../foundation/base/clock.ts";
 import { isInNetworks, parseCidrs, parseIp } from "../foundation/base/cidr.ts";
 import { err, errorCode, errorText, ok, type Result } from "../foundation/base/errors.ts";
 import { formatPolicyAddress, type PolicyAddress } from "../verify/policy/policy-settings.ts";
+import { findNamedAccount, type StoredAccount } from "./accounts-check.ts";
 import { type DoctorCheck, doctorFindings } from "./doctor-check.ts";
 import type { DoctorSettings } from "./doctor-settings.ts";
 
@@ -15,15 +15,9 @@ export interface PolicyCheckOptions {
   readonly readAccounts: () => readonly StoredAccount[] | null;
 }
 
-interface StoredAccount {
-  readonly name: string;
-  readonly isDisabled: number;
-}
-
 const TIMEOUT_MS = 2_000;
 /** A state at which no recipient is looked up or verified. */
 const QUESTION = "request=smtpd_access_policy\nprotocol_state=CONNECT\n\n";
-const ACCOUNTS_MAX = 10_000;
 
 /** Whether mail servers get answers about recipients, and from whose results. Empty when no address is set. Never rejects. */
 export const checkPolicy = async (options: PolicyCheckOptions): Promise<readonly DoctorCheck[]> => {
@@ -53,30 +47,9 @@ export const checkPolicy = async (options: PolicyCheckOptions): Promise<readonly
 const accountProblem = ({ config: { policyAccount: name }, readAccounts }: PolicyCheckOptions): string | null => {
   const accounts = readAccounts();
   if (accounts === null) return null;
-  const [only, another] = accounts;
-  if (name === null && another !== undefined)
-    return "There are several accounts. Set POSTWARDEN_POLICY_ACCOUNT to the name of one.";
-  const account = name === null ? only : accounts.find((one) => one.name === name);
-  if (account === undefined)
-    return name === null
-      ? "There is no account. Create one: `postwarden accounts create NAME`."
-      : `POSTWARDEN_POLICY_ACCOUNT: There is no account "${name}". \`postwarden accounts list\` lists all accounts.`;
+  const account = findNamedAccount("POSTWARDEN_POLICY_ACCOUNT", name, accounts);
+  if (typeof account === "string") return account;
   return account.isDisabled === 0 ? null : `The account "${account.name}" is disabled. Enable it, or name another one.`;
-};
-
-/** The accounts of a database; null when it cannot be read. */
-export const readAccounts = (database: string): readonly StoredAccount[] | null => {
-  try {
-    const sqlite = new Sqlite(database, { readonly: true });
-    try {
-      const text = "SELECT name, disabled_at_ms IS NOT NULL AS isDisabled FROM accounts ORDER BY name LIMIT ?";
-      return sqlite.query<StoredAccount, [number]>(text).all(ACCOUNTS_MAX);
-    } finally {
-      sqlite.close();
-    }
-  } catch {
-    return null;
-  }
 };
 
 /** Asks a question about no recipient. The error is in words. */

@@ -10,17 +10,17 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 25_851,
   blocklist: 61_849,
   bulk: 53_638,
-  cli: 58_008,
+  cli: 58_117,
   dashboard: 168_446,
   dmarc: 224_468,
-  doctor: 13_703,
-  foundation: 106_355,
+  doctor: 14_099,
+  foundation: 106_458,
   "main.ts": 133,
   notifications: 35_099,
   service: 52_519,
   verify: 77_423,
 };
-const FILES_MAX = 771;
+const FILES_MAX = 773;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -47,10 +47,10 @@ export class AccountDeletion {
   async run({ id }: DoomedAccount): Promise<DeletedAccount> {
     const { db, clock } = this.runtime;
     const { store, purgeDomains } = this.deps;
-    db.transact((tx) => store.close(tx, id, clock.nowMs()));
+    await db.commit((tx) => store.close(tx, id, clock.nowMs()));
     const deleted: DeletedAccount = { verifications: 0, lists: 0, reportMails: 0, otherRows: 0, left: [] };
     await this.#untilGone((tx) => store.removeIdempotencyKeys(tx, id, ROWS_AT_ONCE));
-    db.transact((tx) => store.removeKeys(tx, id));
+    await db.commit((tx) => store.removeKeys(tx, id));
     deleted.verifications = await this.#removeVerifications(id);
     await this.#removeLists(id, deleted);
     deleted.otherRows += await this.#untilGone((tx) => store.removeTargets(tx, id, ROWS_AT_ONCE));
@@ -66,7 +66,7 @@ export class AccountDeletion {
 
   /** Repeats a step until nothing is left, and returns how many rows it removed. */
   async #untilGone(remove: (tx: Tx) => number): Promise<number> {
-    const { count } = await inSteps(() => this.runtime.db.transact(remove));
+    const { count } = await inSteps(() => this.runtime.db.commit(remove));
     return count;
   }
 
@@ -75,7 +75,7 @@ export class AccountDeletion {
     let removed = 0;
     const read = (after: number) => store.verifications(account, after, ROWS_AT_ONCE);
     for await (const page of pagesOf({ start: 0, read, positionOf: ({ rowid }) => rowid })) {
-      this.runtime.db.transact((tx) => {
+      await this.runtime.db.commit((tx) => {
         for (const { id, mode } of page) {
           const move = { accountId: account, reference: id, atMs: this.runtime.clock.nowMs() };
           if (store.hasNotEnded(tx, id)) credits[mode].release(tx, move, "account deleted");
@@ -91,14 +91,14 @@ export class AccountDeletion {
     const { store } = this.deps;
     const read = (after: number) => store.entriesAfter(account, after, ENTRIES_AT_ONCE);
     for await (const page of pagesOf({ start: 0, read, positionOf: ({ id }) => id }))
-      this.runtime.db.transact((tx) => store.clearNotes(tx, page));
+      await this.runtime.db.commit((tx) => store.clearNotes(tx, page));
   }
 
   async #removeLists(account: string, deleted: DeletedAccount): Promise<void> {
     const { db } = this.runtime;
     const { store, jobs, lists, writer } = this.deps;
     for (const number of store.jobs(account)) {
-      const isRemovable = db.transact((tx) => {
+      const isRemovable = await db.commit((tx) => {
         const job = jobs.get(number);
         // The rows of this job are still being written.
         if (job === undefined || job.status === "receiving") return false;
@@ -111,7 +111,7 @@ export class AccountDeletion {
         continue;
       }
       await this.#untilGone((tx) => Number(lists.removeSome(tx, number, ROWS_AT_ONCE)));
-      db.transact((tx) => jobs.remove(tx, number));
+      await db.commit((tx) => jobs.remove(tx, number));
       deleted.lists += 1;
     }
   }

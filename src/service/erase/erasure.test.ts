@@ -1,5 +1,7 @@
-import { expect, test } from "bun:test";
-import { openErasure } from "./open.ts";
+import { expect, spyOn, test } from "bun:test";
+import { systemClock } from "../../foundation/base/clock.ts";
+import type { Db } from "../../foundation/db/open.ts";
+import { openAccountDeletion, openErasure } from "./open.ts";
 import { createApps, ENDLESS, type TestApp } from "../../testing/app.ts";
 import { BULK_PATH, fetchItems, postList } from "../../testing/bulk-requests.ts";
 import { settle } from "../../testing/clock.ts";
@@ -12,6 +14,43 @@ const erase = (app: TestApp, address: string) => {
   if (!pattern.ok) throw new Error(pattern.error);
   return openErasure(app.db, pattern.value).erasure.run({ keepSuppression: true });
 };
+
+test("each transaction of an erasure and of a deletion leaves the database to a server for as long", async () => {
+  const app = start();
+  const key = app.newKey({ mode: "test" });
+  await app.verify(key, "ada@example.com");
+  const pauses: number[] = [];
+  const after = spyOn(systemClock, "after").mockImplementation((delayMs, task) => {
+    pauses.push(delayMs);
+    queueMicrotask(task);
+    return () => undefined;
+  });
+  try {
+    let commits = 0;
+    const db: Db = {
+      ...app.db,
+      transact() {
+        throw new Error("a transaction without a pause");
+      },
+      commit(work) {
+        commits += 1;
+        return app.db.commit(work);
+      },
+    };
+    const pattern = createAddressPattern("ada@example.com");
+    if (!pattern.ok) throw new Error(pattern.error);
+    const erased = await openErasure(db, pattern.value).erasure.run({ keepSuppression: true });
+    expect(erased).toMatchObject({ verifications: 1 });
+    const { store, deletion } = openAccountDeletion(db);
+    const account = store.find(app.service.accounts.store.findAccount(app.accountId())?.name ?? "");
+    if (account === undefined) throw new Error("no account");
+    await deletion.run(account);
+    expect(commits).toBeGreaterThan(10);
+    expect(pauses).toHaveLength(commits);
+  } finally {
+    after.mockRestore();
+  }
+});
 
 test("a pending verification ends, its credit is released, and the attempt under way stores nothing", async () => {
   const app = start(ENDLESS);

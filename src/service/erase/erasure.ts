@@ -65,7 +65,9 @@ export class Erasure {
   async run({ keepSuppression }: ErasureOptions): Promise<Erased> {
     const { db } = this.#runtime;
     const { suppressions } = this.#parts;
-    const isOnList = db.transact((tx) => suppressions.erase(tx, this.#pattern.normalized, { isKept: keepSuppression }));
+    const isOnList = await db.commit((tx) =>
+      suppressions.erase(tx, this.#pattern.normalized, { isKept: keepSuppression }),
+    );
     const verifications = await this.#eraseVerifications();
     const lists = await this.#eraseListAddresses();
     const evidence =
@@ -92,10 +94,10 @@ export class Erasure {
   /** Calls `visit` with page after page. */
   async #eachPage<R extends { readonly rowid: number }>(
     page: (after: number, limit: number) => R[],
-    visit: (rows: readonly R[]) => void,
+    visit: (rows: readonly R[]) => Promise<void>,
   ): Promise<void> {
     const read = (after: number): R[] => page(after, ROWS_AT_ONCE);
-    for await (const rows of pagesOf({ start: 0, read, positionOf: ({ rowid }) => rowid })) visit(rows);
+    for await (const rows of pagesOf({ start: 0, read, positionOf: ({ rowid }) => rowid })) await visit(rows);
   }
 
   async #eraseVerifications(): Promise<Pick<Erased, "verifications" | "cancelled">> {
@@ -103,10 +105,10 @@ export class Erasure {
     const erased = { verifications: 0, cancelled: 0 };
     await this.#eachPage(
       (after, limit) => store.verifications(this.#pattern.needle, after, limit),
-      (rows) => {
+      async (rows) => {
         for (const row of rows.filter((one) => this.#isSame(one))) {
           erased.verifications += 1;
-          if (this.#eraseVerification(row)) erased.cancelled += 1;
+          if (await this.#eraseVerification(row)) erased.cancelled += 1;
         }
       },
     );
@@ -114,9 +116,9 @@ export class Erasure {
   }
 
   /** Removes a verification; a pending one ends, and its credit is released. An attempt under way is then dropped. */
-  #eraseVerification({ id, accountId, mode }: FoundVerification): boolean {
+  #eraseVerification({ id, accountId, mode }: FoundVerification): Promise<boolean> {
     const { store, credits } = this.#parts;
-    return this.#runtime.db.transact((tx) => {
+    return this.#runtime.db.commit((tx) => {
       const isPending = store.isPending(tx, id);
       const move = { accountId, reference: id, atMs: this.#runtime.clock.nowMs() };
       if (isPending) credits[mode].release(tx, move, "erased");
@@ -128,15 +130,15 @@ export class Erasure {
   async #eraseListAddresses() {
     const { store } = this.#parts;
     const erased = { rows: 0, jobs: new Set<number>(), waiting: new Set<number>() };
-    const erase = (found: FoundListAddress): void => {
-      const changed = this.#runtime.db.transact((tx) => this.#eraseListAddress(tx, found));
+    const erase = async (found: FoundListAddress): Promise<void> => {
+      const changed = await this.#runtime.db.commit((tx) => this.#eraseListAddress(tx, found));
       erased.rows += changed ?? 0;
       (changed === null ? erased.waiting : erased.jobs).add(found.job);
     };
     const read = (after: FoundListAddress | undefined) =>
       store.listAddresses(this.#pattern.needle, after, ROWS_AT_ONCE);
     for await (const page of pagesOf({ start: undefined, read, positionOf: (one) => one }))
-      page.filter((one) => this.#isSame(one)).forEach(erase);
+      for (const one of page.filter((found) => this.#isSame(found))) await erase(one);
     return erased;
   }
 
@@ -162,10 +164,10 @@ export class Erasure {
     let erased = 0;
     await this.#eachPage(
       (after, limit) => store.evidence(table, after, limit),
-      (rows) => {
+      async (rows) => {
         const found = rows.filter(({ body }) => this.#pattern.matches(readEvidence(body)));
         if (found.length === 0) return;
-        this.#runtime.db.transact((tx) => {
+        await this.#runtime.db.commit((tx) => {
           for (const one of found) store.removeEvidence(tx, one);
         });
         erased += found.length;
@@ -180,7 +182,7 @@ export class Erasure {
     for (let raw = store.rawAfter(""); raw !== undefined; raw = store.rawAfter(raw.ingestion)) {
       const { ingestion, bytes } = raw;
       if (!(await isInReport(bytes, this.#pattern))) continue;
-      if (this.#runtime.db.transact((tx) => store.removeRaw(tx, ingestion))) count.erased += 1;
+      if (await this.#runtime.db.commit((tx) => store.removeRaw(tx, ingestion))) count.erased += 1;
       else count.waiting += 1;
     }
     return count;

@@ -6,6 +6,7 @@ import { JobWriter } from "../../bulk/run/job-writer.ts";
 import { ListStore } from "../../bulk/results/list-store.ts";
 import { openSuppressions } from "../../accounts/open.ts";
 import type { Db } from "../../foundation/db/open.ts";
+import { unhurried } from "../../foundation/db/unhurried.ts";
 import { possibleKeysOf } from "../../dmarc/insight/sources/source-keys.ts";
 import { openRetention } from "../../dmarc/reports/open.ts";
 import { AccountDeletion } from "./account-deletion.ts";
@@ -16,10 +17,10 @@ import { StoredRows } from "./stored-rows.ts";
 import { EraseStore } from "./erase-store.ts";
 import { Erasure } from "./erasure.ts";
 
-/** What both commands use beside a server. */
+/** What both commands use beside a server, which has its turn after each of their transactions. */
 const openParts = (db: Db) => {
   const log = createLog("silent", systemClock, () => undefined);
-  const runtime = { db, clock: systemClock, log, random: { integer: () => 0 } };
+  const runtime = { db: unhurried(db, systemClock), clock: systemClock, log, random: { integer: () => 0 } };
   const [jobs, lists] = [new JobStore(db), new ListStore(db)];
   const credits = { live: new Ledger(db), test: FREE_OF_CHARGE };
   return { runtime, jobs, lists, credits, writer: new JobWriter(runtime, { jobs, credits, lists }) };

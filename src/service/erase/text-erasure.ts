@@ -48,6 +48,12 @@ const KEPT: ReadonlySet<string> = new Set([
   ],
 ]);
 
+/** A field or row that was changed, and where it is counted once that is committed. */
+interface Change {
+  readonly counts: Record<string, number>;
+  readonly place: string;
+}
+
 /** Columns with a JSON array of addresses, from which the address is taken. */
 const RECIPIENTS = "recipients";
 const ROWS_AT_ONCE = 500;
@@ -60,7 +66,7 @@ export class TextErasure {
   #isPartOfOthers: boolean = false;
 
   constructor(
-    private readonly db: Pick<Db, "transact">,
+    private readonly db: Pick<Db, "commit">,
     private readonly store: EraseStore,
     private readonly pattern: AddressPattern,
   ) {}
@@ -74,21 +80,22 @@ export class TextErasure {
     for (const table of this.store.textTables()) {
       const read = (after: TextRow | undefined) => this.store.textRows(table, this.pattern.needle, after, ROWS_AT_ONCE);
       for await (const rows of pagesOf({ start: undefined, read, positionOf: (row) => row }))
-        this.#eraseRows(table, rows);
+        await this.#eraseRows(table, rows);
     }
     return { replaced: this.#replaced, removed: this.#removed, kept: this.#kept };
   }
 
-  #eraseRows(table: TextTable, rows: readonly TextRow[]): void {
+  async #eraseRows(table: TextTable, rows: readonly TextRow[]): Promise<void> {
     const found = rows.filter(({ texts }) => this.#matchingColumns(texts).length > 0);
     if (found.length === 0) return;
-    this.db.transact((tx) => {
-      for (const before of found) {
+    const changes = await this.db.commit((tx) =>
+      found.flatMap((before) => {
         // Read again: a server may have changed it.
         const row = this.store.textRow(table, before);
-        if (row !== undefined) this.#eraseRow(tx, table, row);
-      }
-    });
+        return row === undefined ? [] : this.#eraseRow(tx, table, row);
+      }),
+    );
+    for (const { counts, place } of changes) counts[place] = (counts[place] ?? 0) + 1;
   }
 
   #matchingColumns(texts: TextRow["texts"]): string[] {
@@ -100,24 +107,21 @@ export class TextErasure {
     });
   }
 
-  #eraseRow(tx: Tx, table: TextTable, row: TextRow): void {
+  #eraseRow(tx: Tx, table: TextTable, row: TextRow): readonly Change[] {
     const columns = this.#matchingColumns(row.texts);
     const about = columns.map((column) => `${table.name}.${column}`).find((place) => REMOVED.has(place));
     if (about !== undefined) {
       this.store.removeRow(tx, table, row);
-      add(this.#removed, about);
-      return;
+      return [{ counts: this.#removed, place: about }];
     }
-    for (const column of columns) {
+    return columns.map((column) => {
       const place = `${table.name}.${column}`;
-      if (KEPT.has(place)) add(this.#kept, place);
-      else {
-        const before = row.texts[column] ?? "";
-        const text = column === RECIPIENTS ? this.#withoutRecipient(before) : this.pattern.redact(before);
-        this.store.setText(tx, table, row, { column, text });
-        add(this.#replaced, place);
-      }
-    }
+      if (KEPT.has(place)) return { counts: this.#kept, place };
+      const before = row.texts[column] ?? "";
+      const text = column === RECIPIENTS ? this.#withoutRecipient(before) : this.pattern.redact(before);
+      this.store.setText(tx, table, row, { column, text });
+      return { counts: this.#replaced, place };
+    });
   }
 
   #withoutRecipient(recipients: string): string {
@@ -126,7 +130,3 @@ export class TextErasure {
     return JSON.stringify(parsed.filter((one) => typeof one !== "string" || !this.pattern.matches(one)));
   }
 }
-
-const add = (counts: Record<string, number>, place: string): void => {
-  counts[place] = (counts[place] ?? 0) + 1;
-};

@@ -1,7 +1,5 @@
 import type { Database as Sqlite } from "bun:sqlite";
-import type { Clock } from "../../foundation/base/clock.ts";
-import { wait } from "../../foundation/base/wait.ts";
-import type { Db, Tx } from "../../foundation/db/open.ts";
+import type { Db } from "../../foundation/db/open.ts";
 import { type ExpiringParts, expiringJobs } from "../jobs.ts";
 import { kindOf } from "./status.ts";
 
@@ -50,20 +48,6 @@ const fileBytesOf = ({ sqlite }: Pick<Db, "sqlite">): number =>
       "SELECT c.page_count * s.page_size AS bytes FROM pragma_page_count c, pragma_page_size s",
     )
     .get()?.bytes ?? 0;
-
-/**
- * A database with a pause after each commit, as long as the commit took. A server in another process tries to write now and then
- * only, and would hardly ever find the database free.
- */
-export const unhurried = (db: Db, clock: Clock): Db => ({
-  ...db,
-  async commit<T>(work: (tx: Tx) => T): Promise<T> {
-    const startedMs = clock.monotonicMs();
-    const value = await db.commit(work);
-    await wait(clock, clock.monotonicMs() - startedMs);
-    return value;
-  },
-});
 
 /**
  * Runs the jobs that delete what is old, one after the other, each in short transactions, so that a server can work

@@ -219,6 +219,25 @@ describe("a failing run", () => {
     expect(world.logged.join()).toContain("a report mail could not be authenticated");
   });
 
+  test("says that results could not be stored, and stores them in a later one", async () => {
+    const world = newWorld();
+    world.addMail("m");
+    world.db.sqlite.run("PRAGMA query_only = ON");
+    await world.passes.run();
+    world.db.sqlite.run("PRAGMA query_only = OFF");
+    expect(world.resultOf("m-0")).toBe("pending");
+    expect(world.logged.map((line) => JSON.parse(line))).toMatchObject([
+      {
+        level: "error",
+        message: "the authentication results of a report mail could not be stored; it is tried again",
+        ingestion: "m",
+      },
+    ]);
+    await world.clock.advance(HOUR_MS);
+    await world.passes.run();
+    expect([world.resultOf("m-0"), world.logged.length]).toEqual(["fail", 1]);
+  });
+
   test("does not try a mail for ever over which a bug rejects", async () => {
     const world = newWorld(() => Promise.reject(new Error("bug")));
     world.addMail("bad");

@@ -138,6 +138,25 @@ describe("rebuilt sources", () => {
     expect(days).toEqual([{ day: DAY + 1 }]);
   });
 
+  test("do without records whose body cannot be read, and say how many there are", async () => {
+    const harness = newHarness();
+    await fillRebuilt(harness);
+    const sums = harness.all(SUMS);
+    makeSourcesLegacy(harness.db);
+    const [{ first }] = harness.all("SELECT min(rowid) AS first FROM dmarc_records") as [{ first: number }];
+    harness.db.sqlite.run("UPDATE dmarc_records SET body = '{}' WHERE rowid = ?", [first]);
+    harness.db.sqlite.run("UPDATE dmarc_records SET body = 'not JSON' WHERE rowid = ?", [first + 1]);
+    await harness.rebuild();
+    expect(harness.all(SUMS)).toEqual(sums);
+    expect(harness.count("dmarc_records WHERE source = 0")).toBe(2);
+    expect(harness.count("dmarc_records")).toBeGreaterThan(500);
+    const logged = harness.logged.map((line) => JSON.parse(line));
+    expect(logged).toContainEqual(
+      expect.objectContaining({ level: "warn", message: expect.stringContaining("cannot be read"), records: 2 }),
+    );
+    expect(logged.at(-1)).toMatchObject({ message: "rebuilt DMARC sources by address" });
+  });
+
   test("never get more than was counted, even if the counts are wrong", async () => {
     const harness = newHarness();
     await fillRebuilt(harness);

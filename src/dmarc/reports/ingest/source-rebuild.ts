@@ -4,7 +4,7 @@ import type { Clock } from "../../../foundation/base/clock.ts";
 import { wait } from "../../../foundation/base/wait.ts";
 import type { Tx, Db } from "../../../foundation/db/open.ts";
 import type { DbClockLog } from "../../../foundation/db/runtime.ts";
-import { parseRecordBody, type RecordBody } from "../report/report.ts";
+import { readRecordBody, type RecordBody } from "../report/report.ts";
 import { VOUCHED_AS_KNOWN, VOUCHED_BY_NOBODY } from "../../records/domains/reporter-store.ts";
 import type { ReportRow } from "../report/report-row.ts";
 import type { IngestStores } from "./ingest-stores.ts";
@@ -29,12 +29,14 @@ export const paceOf = (clock: Clock) => (tookMs: number) =>
 interface Step {
   readonly after: LegacyCursor;
   readonly moved: number;
+  /** Of these, records whose body no version wrote. */
+  readonly unreadable: number;
 }
 
 /**
  * Moves the records and counts of legacy sources (`dkim:`, `spf:`, `ip:`, `other`) to sources by address, a few in each
  * transaction: the sums over all sources of a day are the same at any moment, and it resumes anywhere. Counts of records that
- * retention has removed stay where they are.
+ * retention has removed, and of those that cannot be read, stay where they are.
  */
 export class SourceRebuild {
   #isStopping: boolean = false;
@@ -71,7 +73,7 @@ export class SourceRebuild {
   async #rebuild() {
     const { clock, log } = this.runtime;
     let after: LegacyCursor = { domain: 0, number: 0 };
-    let [records, startedMs] = [0, 0];
+    let [records, unreadable, startedMs] = [0, 0, 0];
     while (!this.#isStopping && this.deps.store.legacySourcesAfter(after, 1).length > 0) {
       await backgroundTurn(null);
       const beganMs = clock.monotonicMs();
@@ -80,8 +82,13 @@ export class SourceRebuild {
       if (records === 0 && done !== null && done.moved > 0) log.info("rebuilding DMARC sources by address");
       after = done?.after ?? after;
       records += done?.moved ?? 0;
+      unreadable += done?.unreadable ?? 0;
       await this.deps.pause(clock.monotonicMs() - beganMs);
     }
+    if (unreadable > 0)
+      log.warn("records of DMARC reports cannot be read: their counts stay with the former source", {
+        records: unreadable,
+      });
     if (this.#isStopping) return;
     this.#isDone = true;
     if (records === 0) return;
@@ -104,35 +111,44 @@ export class SourceRebuild {
     const counter = new RowCounter(stores.sources, { tx, nowMs: this.runtime.clock.nowMs() });
     counter.beginReport(sourceAllowance(VOUCHED_AS_KNOWN));
     let last = after;
+    let unreadable = 0;
     const left = { records: recordsPerStep, characters: CHARACTERS_PER_STEP };
     for (const source of store.legacySourcesAfter(after, SOURCES_PER_STEP)) {
       const records = takeWithin(store.recordsOf(source.number, left.records), left);
-      this.#moveRecords({ tx, counter }, source, records);
+      unreadable += this.#moveRecords({ tx, counter }, source, records);
       if (store.hasRecords(source.number)) break;
       if (records.length > 0) store.finishSource(tx, source);
       last = source;
       if (left.records <= 0 || left.characters <= 0) break;
     }
     counter.flush();
-    return { after: last, moved: recordsPerStep - left.records };
+    return { after: last, moved: recordsPerStep - left.records, unreadable };
   }
 
+  /** Returns how many records could not be read: they then belong to no source. */
   #moveRecords(
     { tx, counter }: { tx: Tx; counter: RowCounter },
     source: LegacySource,
     records: readonly LegacyRecord[],
-  ) {
+  ): number {
     const { store, stores } = this.deps;
     const domain = { number: source.domain, domain: source.name, mode: source.mode };
     const balance = new CountBalance(store, source);
     const inherited = new Set<number>();
+    let unreadable = 0;
     for (const record of records) {
       if (record.isComplete === 0) {
         // The report of this record is being removed.
         store.moveRecord(tx, record.rowid, 0);
         continue;
       }
-      const row: ReportRow = { ...record, ...parseRecordBody(record.body) };
+      const body = readRecordBody(record.body);
+      if (body === null) {
+        store.moveRecord(tx, record.rowid, 0);
+        unreadable += 1;
+        continue;
+      }
+      const row: ReportRow = { ...record, ...body };
       const facts = rowFacts(row, source.name, record);
       counter.beginReport({ ...counter.allowance(), isKnown: record.voucher === VOUCHED_AS_KNOWN });
       const number = counter.sourceOf(domain, { ip: row.sourceIp, day: record.day, key: facts.key });
@@ -148,6 +164,7 @@ export class SourceRebuild {
       stores.counts.addSource(tx, { ...where, key: source.number }, counts, -1);
       stores.counts.addSource(tx, { ...where, key: number }, counts);
     }
+    return unreadable;
   }
 
   /** Earlier versions counted all reports as trusted ones. */

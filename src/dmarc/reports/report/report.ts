@@ -120,6 +120,14 @@ const tlsReportBodySchema: z.ZodType<TlsReportBody> = z.object({
 
 /** Parses a stored JSON column. Throws when the stored text is not what this or an earlier version wrote. */
 export const parseRecordBody = (body: string): RecordBody => recordBodySchema.parse(JSON.parse(body));
+/** The same, or null for such a text. */
+export const readRecordBody = (body: string): RecordBody | null => {
+  try {
+    return parseRecordBody(body);
+  } catch {
+    return null;
+  }
+};
 export const parseReportBody = (body: string): ReportBody => reportBodySchema.parse(JSON.parse(body));
 export const parsePublishedPolicy = (policy: string): PublishedPolicy =>
   publishedPolicySchema.parse(JSON.parse(policy));

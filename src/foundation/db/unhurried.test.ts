@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { systemClock } from "../../foundation/base/clock.ts";
+import { systemClock } from "../base/clock.ts";
 import { createApps } from "../../testing/app.ts";
-import { unhurried } from "./expiry.ts";
+import { unhurried } from "./unhurried.ts";
 
 const start = createApps();
 
