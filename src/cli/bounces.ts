@@ -115,9 +115,9 @@ const BOUNCES = group(
         source: choice("<source>", BOUNCE_SOURCES, "only what this source reported"),
         limit: limit(50, 1_000),
       },
-      run({ service, caller, print, table }, { kind, source, limit: shown }) {
-        const found = service.bounces.page(caller, { kind, source }, { before: null, limit: shown });
-        const bounces = found.map(bounceView);
+      async run({ service, caller, print, table }, { kind, source, limit: shown }) {
+        const found = await service.bounces.page(caller, { kind, source }, { before: null, limit: shown });
+        const bounces = found.rows.map(bounceView);
         const rows = bounces.map((one) => [
           ...[one.email, one.kind, one.status ?? "", tableTime(one.bounced_at), one.source],
           ...[one.promised ?? "", one.provider ?? ""],

@@ -14,7 +14,7 @@ import { Copyable } from "../components/copy.tsx";
 import { Day, Num, numberText, Percent, Time } from "../components/figures.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
 import { Badge, DownloadLink, Link, withPath } from "../components/inline.tsx";
-import { Pager, rowsParameter, firstRows } from "../components/pager.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Table } from "../components/table.tsx";
 import { wordsOfVerdict } from "../components/verification.tsx";
@@ -43,10 +43,9 @@ const filtersOf = ({ kind, source, promised, email }: Query): BounceFilters => (
 
 /** What came back, and what had been said about it. */
 export const createBouncePages = ({ bounces }: { readonly bounces: Bounces }) => [
-  page({ path: "/verify/bounces", query: bouncesQuery }, ({ viewer, query }) => {
-    const window = { before: query.cursor ?? null, limit: query.rows + 1 };
-    const found = bounces.page(viewer.caller, filtersOf(query), window);
-    const { rows, next } = firstRows(found, query.rows, ({ id }) => id);
+  page({ path: "/verify/bounces", query: bouncesQuery }, async ({ viewer, query }) => {
+    const window = { before: query.cursor ?? null, limit: query.rows };
+    const { rows, next } = await bounces.page(viewer.caller, filtersOf(query), window);
     const summary = bounces.summary(viewer.caller, SUMMARY_DAYS);
     return { title: "Bounces", section: "verify", body: <BouncesBody {...{ rows, next, query, summary }} /> };
   }),

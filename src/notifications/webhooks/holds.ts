@@ -56,10 +56,11 @@ export class Holds {
       const sinceMs = this.#store.sinceMs(endpoint);
       if (sinceMs === undefined) return;
       const rows = this.deps.store.untried(endpoint, EVENTS_MAX);
-      if (rows.length < EVENTS_MAX) this.#end(tx, endpoint);
       const held = rows.map((row): HeldEvent<Delivery> => ({ row, body: row.body }));
       const hasIncidents = channelOf(endpoint.url)?.hasIncidents === true;
       const summary = summaryOf(held, { docs, hasIncidents });
+      // Events that are sent themselves stay: nothing but them is no reason to look again.
+      if (rows.length < EVENTS_MAX || summary === null) this.#end(tx, endpoint);
       if (summary !== null) this.#summarize(tx, endpoint, { sinceMs, ...summary });
     });
   }

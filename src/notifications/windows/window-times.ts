@@ -74,7 +74,9 @@ export const weeklyEndMs = ({ days, fromMinute, toMinute, timeZone }: WeeklyTime
   const endMs = Math.floor(nowMs / MINUTE_MS) * MINUTE_MS + left * MINUTE_MS;
   // The clock of the zone can be set meanwhile.
   const offMinutes = minutesBetween(toMinute, localParts(endMs, timeZone).minute);
-  return endMs - offMinutes * MINUTE_MS;
+  const correctedMs = endMs - offMinutes * MINUTE_MS;
+  // A time that the clock skips is that of the clock before (RFC 5545 §3.3.5).
+  return localParts(correctedMs, timeZone).minute === toMinute ? correctedMs : endMs;
 };
 
 /** `2026-01-01T06:00` by the clock of a zone, in milliseconds; null for anything else. Of a time that exists twice, the first. */

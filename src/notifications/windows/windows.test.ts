@@ -130,6 +130,18 @@ describe("during a window", () => {
     expect(summary).toContain("2 events during a maintenance window");
   });
 
+  test("more open incidents than one message takes are all sent after it", async () => {
+    const { receiver, harness, url } = pagerduty();
+    await harness.windows.add(OWNER, { until: inMs(harness, HOUR_MS) });
+    harness.dispatcher.start();
+    for (let n = 0; n < 1_001; n++) send(harness, url, "blacklist.listed", { target: `host${n}.example` });
+    await polls(harness, 2);
+    expect(receiver.received).toHaveLength(0);
+    await harness.skip(HOUR_MS);
+    await polls(harness);
+    expect(receiver.received.length).toBeGreaterThan(0);
+  });
+
   test("nothing is held for longer than 7 days, whatever windows follow each other", async () => {
     const { receiver, harness, url } = slack();
     const days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"] as const;

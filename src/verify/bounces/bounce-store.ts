@@ -124,9 +124,16 @@ export class BounceStore {
       source === undefined ? undefined : sql`+${table.source} = ${source}`,
       provider === undefined ? undefined : sql`+${table.provider} is ${provider}`,
       promised === undefined ? undefined : sql`+${table.promised} is ${promised}`,
-      fromMs === undefined ? undefined : gte(table.bouncedAtMs, fromMs),
+      fromMs === undefined ? undefined : sql`+${table.bouncedAtMs} >= ${fromMs}`,
     );
     return this.db.orm.select().from(table).where(passes).orderBy(desc(table.id)).limit(limit).all();
+  }
+
+  /** The id `places` behind the newest older than `before`; null when there are fewer. */
+  idBehind(accountId: string, before: string | null, places: number): string | null {
+    const older = and(eq(table.accountId, accountId), before === null ? undefined : lt(table.id, before));
+    const ids = this.db.orm.select({ id: table.id }).from(table).where(older).orderBy(desc(table.id));
+    return ids.limit(1).offset(places).get()?.id ?? null;
   }
 
   /** Addresses that bounced since a time, by provider, kind and what had been said about them. */

@@ -1,6 +1,7 @@
 import { isoTime } from "../../foundation/base/clock.ts";
 import { errorRate, type KeptPromises } from "./promise-counts.ts";
 import { DAY_MS, isoDay } from "../../foundation/base/days.ts";
+import type { WalkPage } from "../../foundation/base/walk.ts";
 import { csvLine } from "../../foundation/http/csv.ts";
 import type { StoredBounce } from "./bounce-store.ts";
 import type { HistoryOwner } from "../history-store.ts";
@@ -54,12 +55,13 @@ export async function* writeBounces(
   filters: BounceFilters,
 ): AsyncGenerator<Uint8Array, void> {
   yield Buffer.from(csvLine(COLUMNS));
-  for (let before: string | null = null; ;) {
-    const rows: readonly StoredBounce[] = bounces.page(owner, filters, { before, limit: ROWS_AT_ONCE });
-    yield Buffer.from(rows.map((row) => csvLine(rowOf(row))).join(""));
-    if (rows.length < ROWS_AT_ONCE) return;
-    before = rows.at(-1)?.id ?? null;
-  }
+  let before: string | null = null;
+  do {
+    const window = { before, limit: ROWS_AT_ONCE };
+    const page: WalkPage<StoredBounce, string | null> = await bounces.page(owner, filters, window);
+    yield Buffer.from(page.rows.map((row) => csvLine(rowOf(row))).join(""));
+    before = page.next;
+  } while (before !== null);
 }
 
 const promisesView = (promises: KeptPromises) => ({

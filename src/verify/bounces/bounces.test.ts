@@ -1,10 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import type { IssuedKey } from "../../accounts/keys.ts";
+import { OPERATOR } from "../../foundation/base/on-behalf-of.ts";
 import { createApps, type TestApp } from "../../testing/app.ts";
 import { watchOthers } from "../../testing/other-account.ts";
 import type { Zone } from "../../testing/dns-zone.ts";
 import { createStubs } from "../../testing/smtp-dial.ts";
 import type { SmtpStubScript } from "../../testing/smtp-stub.ts";
+import { BounceStore } from "./bounce-store.ts";
+import { BounceAwareAttempts } from "./known-bounces.ts";
 
 const PATH = "/v1/bounces";
 const start = createApps();
@@ -55,6 +58,22 @@ describe("a reported bounce", () => {
     expect(listed.body.bounces).toMatchObject([
       { email: "anna@shop.example.com", kind: "hard", status: "5.1.1", source: "postfix", promised: null },
     ]);
+  });
+
+  test("is found again in pages, with a filter that not all pass", async () => {
+    const app = startWith(CATCH_ALL);
+    const key = app.newKey({ mode: "live" });
+    const names = ["anna", "bert", "carl", "dora"];
+    const status = (name: string) => (name === "bert" ? "4.2.2" : "5.1.1");
+    await report(app, key, names.map((name) => line(status(name), `${name}@shop.example.com`)).join("\n"));
+    const found: string[] = [];
+    for (let cursor = ""; ;) {
+      const { body } = await app.request("GET", `${PATH}?kind=hard&limit=1${cursor}`, { key });
+      found.push(...(body.bounces as Array<{ email: string }>).map(({ email }) => email.slice(0, 4)));
+      if (body.next_cursor === null) break;
+      cursor = `&cursor=${body.next_cursor}`;
+    }
+    expect(found).toEqual(["dora", "carl", "anna"]);
   });
 
   test("of an unknown format is a 400, and so is text that is no JSON", async () => {
@@ -139,6 +158,22 @@ describe("the next check of the account", () => {
     server.accepted = [""];
     await app.advance(3 * 86_400_000);
     expect(await resultOf(app, key)).not.toMatchObject({ sub_status: "mailbox_not_found" });
+  });
+
+  test("keeps its result where the disk has no room to refute the bounce", async () => {
+    const app = startWith(KNOWS_ANNA);
+    const key = app.newKey({ mode: "live" });
+    await report(app, key, line("5.1.1"));
+    const full = () => Promise.reject(Object.assign(new Error("full"), { code: "SQLITE_FULL" }));
+    const attempts = new BounceAwareAttempts(
+      { db: { ...app.db, commit: full }, clock: app.clock },
+      { attempts: app.service.engine.attempts.live, store: new BounceStore(app.db) },
+    );
+    const made = await attempts.make({
+      ...{ submitted: "anna@shop.example.com", isCell: false, before: null, accountId: app.accountId() },
+      ...{ onBehalfOf: OPERATOR, duringOutage: "conclude" },
+    });
+    expect(made).toMatchObject({ kind: "concluded", result: { sub_status: "mailbox_exists" } });
   });
 
   test("of an address whose bounce is half a year old does not know it any more", async () => {

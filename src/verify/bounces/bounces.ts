@@ -2,7 +2,7 @@ import { DAY_MS, dayOfTime } from "../../foundation/base/days.ts";
 import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
 import { inSteps } from "../../foundation/base/in-steps.ts";
 import { type ByMode, newId, sha256 } from "../../foundation/base/secrets.ts";
-import { type IdWindow, readById } from "../../foundation/base/walk.ts";
+import { readById, walk, type WalkPage } from "../../foundation/base/walk.ts";
 import type { Tx } from "../../foundation/db/open.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import type { Attempts } from "../attempts.ts";
@@ -50,6 +50,8 @@ export interface BounceSummary {
 
 /** Events stored in one transaction, and rows removed in one: some milliseconds. */
 const ROWS_AT_ONCE = 20;
+/** Rows examined in one go where few pass the filters: some milliseconds. */
+const EXAMINED_AT_ONCE = 5_000;
 
 /** What others report about mail that came back. */
 export class Bounces {
@@ -99,14 +101,25 @@ export class Bounces {
     }
   }
 
-  /** The newest first, older than the id `before`. */
-  page({ accountId, mode }: HistoryOwner, filters: BounceFilters, window: IdWindow): readonly StoredBounce[] {
-    return mode === "test" ? [] : this.store.list(accountId, filters, window);
+  /** The newest first. */
+  source({ accountId, mode }: HistoryOwner, filters: BounceFilters) {
+    const { store } = this;
+    return readById<StoredBounce>(
+      (window) => (mode === "test" ? [] : store.list(accountId, filters, window)),
+      // The index finds those of an address.
+      (before, places) =>
+        mode === "test" || filters.email !== undefined ? null : store.idBehind(accountId, before, places),
+    );
   }
 
-  /** The same, for a walk. */
-  source(owner: HistoryOwner, filters: BounceFilters) {
-    return readById<StoredBounce>((window) => this.page(owner, filters, window));
+  /** A page of them, older than the id `before`. It may have fewer rows than `limit` and still a next one. */
+  page(
+    owner: HistoryOwner,
+    filters: BounceFilters,
+    window: { readonly before: string | null; readonly limit: number },
+  ): Promise<WalkPage<StoredBounce, string | null>> {
+    const read = this.source(owner, filters);
+    return walk({ read, keyOf: ({ id }) => id, step: EXAMINED_AT_ONCE }, { ...window, account: owner.accountId });
   }
 
   /** Addresses that bounced in the last `days`, by provider, the most hard ones first. */

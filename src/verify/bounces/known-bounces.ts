@@ -1,4 +1,5 @@
 import { isoTime } from "../../foundation/base/clock.ts";
+import { isDatabaseState } from "../../foundation/base/errors.ts";
 import { DAY_MS } from "../../foundation/base/days.ts";
 import type { Runtime } from "../../foundation/db/runtime.ts";
 import { readAddressCell } from "../../foundation/mail/address-in-cell.ts";
@@ -35,7 +36,12 @@ export class BounceAwareAttempts implements Attempts {
     if (bounce === null || made.kind !== "concluded" || !isProof(made.result)) return made;
     const { accountId } = order;
     const proved = { accountId, email: made.result.normalized_email, atMs: this.runtime.clock.nowMs() };
-    await this.runtime.db.commit((tx) => store.refute(tx, proved));
+    try {
+      await this.runtime.db.commit((tx) => store.refute(tx, proved));
+    } catch (error) {
+      // The result counts more: the next check that proves the mailbox refutes the bounce.
+      if (!isDatabaseState(error)) throw error;
+    }
     return made;
   }
 

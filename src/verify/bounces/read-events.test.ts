@@ -132,7 +132,12 @@ describe("lines of the log of Postfix", () => {
     [
       "an address that looks like the end of a line",
       delivery('"a>, dsn=5.1.1, status=bounced (x"@b.example', "2.0.0", "sent", "ok"),
-      "unreadable: the recipient is not an address",
+      "unreadable: a delivery whose reply has a status= of its own",
+    ],
+    [
+      "an address that is all of a line, in a log without quotes",
+      delivery("victim@c.example>, relay=x, dsn=5.1.1, status=bounced (550 5.1.1 no)@b.example", "2.0.0", "sent", "ok"),
+      "unreadable: a delivery whose reply has a status= of its own",
     ],
     [
       "a time of RFC 3339",
@@ -154,6 +159,8 @@ describe("lines of the log of Postfix", () => {
   test("empty lines are no events, and more lines than allowed are refused", () => {
     expect(tellLog("\n\r\n \n")).toEqual([]);
     expect(tellLog("x\n".repeat(EVENTS_MAX + 1))).toBe("too_many_events");
+    expect(tellLog("x\n\n".repeat(EVENTS_MAX))).toHaveLength(EVENTS_MAX);
+    expect(tellLog("x\n\n".repeat(EVENTS_MAX + 1))).toBe("too_many_events");
   });
 });
 

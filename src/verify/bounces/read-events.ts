@@ -24,7 +24,7 @@ const read = (events: readonly UnreadEvent[]): Result<EventsRead, EventsProblem>
 
 /** Lines of the log of Postfix: `events` has one item for each line that is not empty. */
 export const readLogLines = (text: string, nowMs: number): Result<EventsRead, EventsProblem> => {
-  const lines = text.split("\n", EVENTS_MAX * 2).filter((line) => line.trim() !== "");
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
   return lines.length > EVENTS_MAX
     ? err("too_many_events")
     : read(lines.map((line) => () => readPostfixLine(line, nowMs)));

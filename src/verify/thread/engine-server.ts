@@ -64,9 +64,10 @@ export class EngineServer {
   }
 
   #flush(): void {
-    if (this.#outcomes.length > 0) this.deps.post({ kind: "outcomes", outcomes: this.#outcomes, delay: this.#delay });
+    const [outcomes, delay] = [this.#outcomes, this.#delay];
     this.#outcomes = [];
     this.#delay = null;
+    if (outcomes.length > 0) this.deps.post({ kind: "outcomes", outcomes, delay });
     if (this.deps.smtp.outages.lastShortageMs() > this.#postedShortageMs) this.#postState();
   }
 

@@ -29,13 +29,17 @@ const start = ({ suppressed = [] as readonly string[] } = {}) => {
   const threads: PlayedThread[] = [];
   const tallies: unknown[] = [];
   let isRefused = false;
+  let isDeaf = false;
   const engine = new EngineThread({
     start(events) {
       if (isRefused) throw new Error("no thread can be started");
       const played: PlayedThread = { ...events, posted: [], isTerminated: false };
       threads.push(played);
       return {
-        post: (message) => void played.posted.push(message),
+        post(message) {
+          if (isDeaf) throw new Error("the message cannot be copied");
+          played.posted.push(message);
+        },
         terminate: () => {
           played.isTerminated = true;
         },
@@ -60,7 +64,10 @@ const start = ({ suppressed = [] as readonly string[] } = {}) => {
   const refuse = (isNow: boolean): void => {
     isRefused = isNow;
   };
-  return { engine, clock, lines, threads, tallies, ordersOf, answer, refuse };
+  const deafen = (isNow: boolean): void => {
+    isDeaf = isNow;
+  };
+  return { engine, clock, lines, threads, tallies, ordersOf, answer, refuse, deafen };
 };
 
 test("orders of one turn travel together; the thread is started for the first", async () => {
@@ -152,6 +159,18 @@ describe("a thread that ends by itself", () => {
     expect(await made).toEqual(MADE);
   });
 
+  test("one that takes no orders is ended, and another one gets them", async () => {
+    const { engine, clock, threads, answer, deafen } = start();
+    deafen(true);
+    const made = engine.make(orderOf("ada@x.example"));
+    await nextTurn();
+    expect(threads.map(({ isTerminated }) => isTerminated)).toEqual([true]);
+    deafen(false);
+    await clock.advance(1_000);
+    answer(threads[1]);
+    expect(await made).toEqual(MADE);
+  });
+
   test("what an ended thread still says is not heard", async () => {
     const { engine, clock, threads, ordersOf, answer } = start();
     const made = engine.make(orderOf("ada@x.example"));
@@ -174,6 +193,17 @@ describe("a thread that hangs", () => {
     expect(threads[0]?.isTerminated).toBe(true);
     await clock.advance(1_000);
     answer(threads[1]);
+    expect(await made).toEqual(MADE);
+  });
+
+  test("a pause of the whole process is no silence of the thread", async () => {
+    const { engine, clock, threads, answer } = start();
+    const made = engine.make(orderOf("ada@x.example"));
+    await nextTurn();
+    threads[0]?.message({ kind: "state", state: IDLE_STATE, mayTry: false, tally: new NetworkTally().take() });
+    await clock.advance(SILENT_MS_MAX);
+    expect(threads[0]?.isTerminated).toBe(false);
+    answer(threads[0]);
     expect(await made).toEqual(MADE);
   });
 

@@ -69,7 +69,8 @@ export class EngineThread implements Attempts {
   #lastNumber = 0;
   #thread: Thread | null = null;
   #startedMs = 0;
-  #heardMs = 0;
+  /** Whether the thread has said anything since the last look. */
+  #isHeard: boolean = false;
   #restarts = 0;
   #cancelRestart: (() => void) | null = null;
   #cancelWatch: (() => void) | null = null;
@@ -134,7 +135,6 @@ export class EngineThread implements Attempts {
   #start(): Thread {
     const { clock, start } = this.deps;
     this.#startedMs = clock.monotonicMs();
-    this.#heardMs = this.#startedMs;
     const thread = start({
       message: (message) => {
         if (this.#thread === thread) this.#receive(message);
@@ -147,7 +147,7 @@ export class EngineThread implements Attempts {
   }
 
   #receive(message: FromThread): void {
-    this.#heardMs = this.deps.clock.monotonicMs();
+    this.#isHeard = true;
     switch (message.kind) {
       case "outcomes":
         if (message.delay !== null) this.smtp.noteDelay(message.delay);
@@ -176,10 +176,12 @@ export class EngineThread implements Attempts {
     else open.reject(outcome.kind === "closed" ? new PoolClosed() : outcome.error);
   }
 
-  /** The thread ended by itself: it is started again, later each time, and its orders are repeated. */
+  /** The thread ended, or cannot be used: it is started again, later each time, and its orders are repeated. */
   #onEnded(error: unknown): void {
     const { clock, log, idle } = this.deps;
+    const thread = this.#thread;
     this.#thread = null;
+    thread?.terminate();
     this.#cancelWatch?.();
     this.#cancelWatch = null;
     if (this.#isDraining) {
@@ -202,16 +204,14 @@ export class EngineThread implements Attempts {
     });
   }
 
-  /** Ends a thread that hangs. */
+  /** Ends a thread that hangs. The whole process may have been paused, so the time since the last message says nothing. */
   #watch(): void {
-    const { clock } = this.deps;
-    this.#cancelWatch = clock.after(SILENT_MS_MAX, () => {
+    this.#isHeard = false;
+    this.#cancelWatch = this.deps.clock.after(SILENT_MS_MAX, () => {
       this.#cancelWatch = null;
       if (this.#thread === null || this.#open.size === 0) return;
-      if (clock.monotonicMs() - this.#heardMs < SILENT_MS_MAX) return this.#watch();
-      const thread = this.#thread;
-      this.#onEnded(new Error(`the thread said nothing for ${SILENT_MS_MAX} ms`));
-      thread.terminate();
+      if (this.#isHeard) this.#watch();
+      else this.#onEnded(new Error(`the thread said nothing for ${SILENT_MS_MAX} ms`));
     });
   }
 }

@@ -39,6 +39,8 @@ export const readPostfixLine = (line: string, nowMs: number): EventReading => {
   if (dsn === undefined || status === undefined) return unreadable("a delivery without dsn= and status=");
   if (status !== "bounced") return ignored(`status=${status}`);
   const diagnostic = replyAt === -1 ? null : rest.slice(replyAt + 2).replace(/\)$/, "");
+  // Before Postfix 3.5 addresses have no quotes in the log: one can look like all of a line up to here.
+  if (diagnostic?.includes(", status=") === true) return unreadable("a delivery whose reply has a status= of its own");
   return readBounce(
     {
       source: "postfix",

@@ -137,6 +137,15 @@ describe("while a key cannot be looked up", () => {
   });
 });
 
+test("another outage of a key, hours after the last, has an hour of its own", async () => {
+  const app = start();
+  app.newKey({ mode: "live" });
+  const { pass } = openSync(app, { keys: { [KEY]: "servfail" } });
+  expect(pass(new FakeFolder().deliver(1, bounceMailOf(ANNA)))).rejects.toThrow("could not be looked up");
+  await app.advance(3 * KEY_WAIT_MS);
+  expect(pass(new FakeFolder().deliver(1, bounceMailOf(ANNA)))).rejects.toThrow("could not be looked up");
+});
+
 test("the next check of the address knows, unless the server proves the mailbox", async () => {
   const server = { knows: (_: string): boolean => true };
   const stub = startStub({ rcpt: (to) => (server.knows(to) ? "250 2.1.5 Ok" : "550 5.1.1 User unknown") });

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../../foundation/base/bounded-map.ts";
 import { backgroundTurn } from "../../../foundation/base/fair-queue.ts";
 import type { Result } from "../../../foundation/base/errors.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
@@ -49,6 +50,8 @@ export const openBounceMailbox = (
 
 /** For this time a key that cannot be looked up keeps its message, and those behind it, from being read. */
 export const KEY_WAIT_MS = 60 * 60_000;
+/** A mail that waits is read again every few minutes: a failure after a longer time is of another outage. */
+const ANOTHER_OUTAGE_MS = 2 * KEY_WAIT_MS;
 const KEYS_KEPT_MAX = 100;
 
 const FATES: Readonly<Record<string, MessageFate>> = {
@@ -70,8 +73,8 @@ const STATEMENTS = {
 export class BounceMessages implements MailTaker, ProcessedMessages {
   readonly #sql;
   #before: Promise<void> = Promise.resolve();
-  /** Since when keys could not be looked up, by their names. */
-  readonly #unknownSince = new Map<string, number>();
+  /** Keys that could not be looked up, by their names: since when, and when last. */
+  readonly #unknown = new BoundedMap<string, { readonly sinceMs: number; readonly lastMs: number }>(KEYS_KEPT_MAX);
 
   constructor(
     private readonly runtime: Pick<Runtime, "db" | "clock" | "log">,
@@ -126,15 +129,15 @@ export class BounceMessages implements MailTaker, ProcessedMessages {
   async #prove(returned: Uint8Array, domains: readonly string[]): Promise<HeaderProof> {
     const { resolver } = this.deps;
     const proof = await proveHeader(returned, { domains, resolver, clock: this.runtime.clock });
-    if (proof.kind === "signed") this.#unknownSince.delete(proof.key);
+    if (proof.kind === "signed") this.#unknown.delete(proof.key);
     return proof;
   }
 
   #waitsFor(key: string): boolean {
     const nowMs = this.runtime.clock.monotonicMs();
-    if (this.#unknownSince.size >= KEYS_KEPT_MAX) this.#unknownSince.clear();
-    const sinceMs = this.#unknownSince.get(key) ?? nowMs;
-    this.#unknownSince.set(key, sinceMs);
+    const known = this.#unknown.get(key);
+    const sinceMs = known !== undefined && nowMs - known.lastMs < ANOTHER_OUTAGE_MS ? known.sinceMs : nowMs;
+    this.#unknown.set(key, { sinceMs, lastMs: nowMs });
     return nowMs - sinceMs < KEY_WAIT_MS;
   }
 }
