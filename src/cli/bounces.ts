@@ -138,8 +138,8 @@ const BOUNCES = group(
           readDays,
         ),
       },
-      run({ service, caller, print, table }, { days = 30 }) {
-        const summary = summaryView(service.bounces.summary(caller, days), days);
+      async run({ service, caller, print, table }, { days = 30 }) {
+        const summary = summaryView(await service.bounces.summary(caller, days), days);
         const rows = summary.providers.map(({ provider, hard, soft, ...promises }) => [
           provider ?? "(unknown)",
           ...[hard.deliverable, hard.risky, hard.undeliverable, hard.not_verified, soft].map(String),

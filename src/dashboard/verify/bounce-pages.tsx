@@ -46,14 +46,14 @@ export const createBouncePages = ({ bounces }: { readonly bounces: Bounces }) =>
   page({ path: "/verify/bounces", query: bouncesQuery }, async ({ viewer, query }) => {
     const window = { before: query.cursor ?? null, limit: query.rows };
     const { rows, next } = await bounces.page(viewer.caller, filtersOf(query), window);
-    const summary = bounces.summary(viewer.caller, SUMMARY_DAYS);
+    const summary = await bounces.summary(viewer.caller, SUMMARY_DAYS);
     return { title: "Bounces", section: "verify", body: <BouncesBody {...{ rows, next, query, summary }} /> };
   }),
   page({ path: "/verify/bounces.csv", query: bouncesQuery }, ({ request, viewer, query }) =>
     streamRows(request, writeBounces(bounces, viewer.caller, filtersOf(query)), csvHeaders("bounces")),
   ),
-  page({ path: "/verify/bounces/summary.csv" }, ({ request, viewer }) =>
-    sendText(request, summaryCsv(bounces.summary(viewer.caller, SUMMARY_DAYS)), csvHeaders("bounce-summary")),
+  page({ path: "/verify/bounces/summary.csv" }, async ({ request, viewer }) =>
+    sendText(request, summaryCsv(await bounces.summary(viewer.caller, SUMMARY_DAYS)), csvHeaders("bounce-summary")),
   ),
 ];
 

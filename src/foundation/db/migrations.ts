@@ -49,6 +49,7 @@ import m0046 from "../../../drizzle/0046_nosy_lady_mastermind.sql" with { type: 
 import m0047 from "../../../drizzle/0047_bitter_chimera.sql" with { type: "text" };
 import m0048 from "../../../drizzle/0048_lush_crystal.sql" with { type: "text" };
 import m0049 from "../../../drizzle/0049_absurd_black_bolt.sql" with { type: "text" };
+import m0050 from "../../../drizzle/0050_fresh_korg.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -107,4 +108,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0047_bitter_chimera", sql: m0047 },
   { name: "0048_lush_crystal", sql: m0048 },
   { name: "0049_absurd_black_bolt", sql: m0049 },
+  { name: "0050_fresh_korg", sql: m0050 },
 ];

@@ -32,7 +32,9 @@ export const bounces = sqliteTable(
     uniqueIndex("bounces_once").on(table.accountId, table.eventKey),
     index("bounces_by_account").on(table.accountId, table.id),
     index("bounces_by_email").on(table.accountId, table.email, table.bouncedAtMs),
-    index("bounces_by_time").on(table.accountId, table.bouncedAtMs),
+    index("bounces_that_count")
+      .on(table.accountId, table.email, table.bouncedAtMs)
+      .where(sql`kind = 'hard' and refuted_at_ms is null`),
     index("bounces_by_age").on(table.createdAtMs),
     index("bounces_unsought")
       .on(table.accountId)

@@ -1,4 +1,4 @@
-import { and, count, desc, eq, gte, lt, sql } from "drizzle-orm";
+import { and, count, desc, eq, gt, gte, lt, lte, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { bounces } from "../../foundation/db/schema-bounces.ts";
 import { sqlStatements, rows } from "../../foundation/db/statements.ts";
@@ -27,6 +27,14 @@ export interface Promised {
   /** As stored; null when it has expired. */
   readonly evidence: Uint8Array | null;
 }
+
+/** Addresses in their order, without the first. */
+export interface AddressRange {
+  readonly after: string;
+  readonly upTo: string;
+}
+
+const LAST_ADDRESS = "\u{10ffff}";
 
 /** "This mailbox does not exist", in the words of servers: other hard statuses are about the domain, which DNS answers for. */
 const OF_MAILBOX = "status IN ('5.1.1', '5.1.3', '5.1.10')";
@@ -61,6 +69,9 @@ const prepareAll = (db: Db) =>
         LEFT JOIN verification_evidence e ON e.verification_id = v.id
         WHERE v.account_id = ? AND v.mode = 'live' AND v.normalized_email = ? AND v.completed_at_ms <= ? AND v.verdict IS NOT NULL
         ORDER BY v.id DESC LIMIT 1`,
+    ),
+    addressBehind: rows<{ email: string }, [account: string, after: string, places: number]>(
+      "SELECT email FROM bounces WHERE account_id = ? AND email > ? ORDER BY email LIMIT 1 OFFSET ?",
     ),
     refute:
       "UPDATE bounces SET refuted_at_ms = ? WHERE account_id = ? AND email = ? AND bounced_at_ms <= ? AND refuted_at_ms IS NULL",
@@ -136,13 +147,20 @@ export class BounceStore {
     return ids.limit(1).offset(places).get()?.id ?? null;
   }
 
-  /** Addresses that bounced since a time, by provider, kind and what had been said about them. */
-  counts(accountId: string, fromMs: number): BounceCount[] {
+  /** The addresses behind one, with about `bounces` bounces; null behind the last one. */
+  addressesBehind(accountId: string, after: string, bounces: number): AddressRange | null {
+    if (after === LAST_ADDRESS) return null;
+    const upTo = this.#sql.addressBehind.get(accountId, after, bounces)?.email ?? LAST_ADDRESS;
+    return { after, upTo };
+  }
+
+  /** Addresses of a range that bounced since a time, by provider, kind and what had been said about them. */
+  counts(accountId: string, fromMs: number, { after, upTo }: AddressRange): BounceCount[] {
     const { provider, kind, promised, email, bouncedAtMs } = table;
     return this.db.orm
       .select({ provider, kind, promised, addresses: sql<number>`count(distinct ${email})` })
       .from(table)
-      .where(and(eq(table.accountId, accountId), gte(bouncedAtMs, fromMs)))
+      .where(and(eq(table.accountId, accountId), gt(email, after), lte(email, upTo), sql`+${bouncedAtMs} >= ${fromMs}`))
       .groupBy(provider, kind, promised)
       .all();
   }

@@ -211,6 +211,31 @@ describe("the summary", () => {
     expect(listed.body.bounces).toMatchObject([{ promised_days: 2, provider: "example.com" }]);
   });
 
+  test("counts each address once, however many bounces there are", async () => {
+    const app = startWith(CATCH_ALL);
+    const key = app.newKey({ mode: "live" });
+    const accountId = app.accountId();
+    app.newAccount("other", "growth");
+    const otherId = app.accountId("other");
+    const nowMs = app.clock.nowMs();
+    const insert = app.db.sqlite.prepare(
+      `INSERT INTO bounces (id, account_id, event_key, source, email, kind, promised, promised_at_ms, provider, bounced_at_ms, created_at_ms)
+        VALUES (?1, ?2, ?1, 'ses', ?3, 'hard', 'deliverable', ?4, 'example.com', ?4, ?4)`,
+    );
+    app.db.sqlite.transaction(() => {
+      for (let n = 0; n < 12_000; n++) {
+        insert.run(`own ${n}`, accountId, `user${n % 6_000}@shop.example.com`, nowMs);
+        if (n < 5) insert.run(`other ${n}`, otherId, `user${n}@shop.example.com`, nowMs);
+      }
+      insert.run("old", accountId, "old@shop.example.com", nowMs - 31 * 86_400_000);
+      const day = Math.floor(nowMs / 86_400_000);
+      app.db.sqlite.run("INSERT INTO deliverable_checks VALUES (?, ?, 'example.com', 8000)", [accountId, day]);
+    })();
+    const { body } = await app.request("GET", `${PATH}/summary`, { key });
+    expect(body.total).toEqual({ deliverable_checks: 8_000, deliverable_bounced: 6_000, error_rate: 0.75 });
+    expect(body.providers).toMatchObject([{ provider: "example.com", hard: { deliverable: 6_000 } }]);
+  });
+
   test("counts promises of the days that it is asked for, and of no test key", async () => {
     const app = startWith({ rcpt: (to) => (/^[abc]@/.test(to) ? "250 2.1.5 Ok" : "550 5.1.1 User unknown") });
     const key = app.newKey({ mode: "live" });

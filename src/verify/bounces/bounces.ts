@@ -52,6 +52,8 @@ export interface BounceSummary {
 const ROWS_AT_ONCE = 20;
 /** Rows examined in one go where few pass the filters: some milliseconds. */
 const EXAMINED_AT_ONCE = 5_000;
+/** Bounces counted in one go. */
+const COUNTED_AT_ONCE = 2_000;
 
 /** What others report about mail that came back. */
 export class Bounces {
@@ -123,16 +125,26 @@ export class Bounces {
   }
 
   /** Addresses that bounced in the last `days`, by provider, the most hard ones first. */
-  summary({ accountId, mode }: HistoryOwner, days: number): BounceSummary {
-    if (mode === "test") return { checksFromDay: null, total: { checks: 0, bounced: 0 }, providers: [] };
+  async summary({ accountId, mode }: HistoryOwner, days: number): Promise<BounceSummary> {
+    const total = { checks: 0, bounced: 0 };
+    if (mode === "test") return { checksFromDay: null, total, providers: [] };
+    const { store } = this;
     const fromMs = this.runtime.clock.nowMs() - days * DAY_MS;
     const { fromDay, byProvider: promises } = this.#promises.since(accountId, dayOfTime(fromMs));
-    const total = { checks: 0, bounced: 0 };
+    const counts: BounceCount[] = [];
+    for (let after = ""; ;) {
+      await backgroundTurn(accountId);
+      const range = store.addressesBehind(accountId, after, COUNTED_AT_ONCE);
+      if (range === null) break;
+      counts.push(...store.counts(accountId, fromMs, range));
+      if (fromDay !== null) this.#promises.addBounced(promises, accountId, fromDay, range);
+      after = range.upTo;
+    }
     for (const { checks, bounced } of promises.values()) {
       total.checks += checks;
       total.bounced += bounced;
     }
-    return { checksFromDay: fromDay, total, providers: byProvider(this.store.counts(accountId, fromMs), promises) };
+    return { checksFromDay: fromDay, total, providers: byProvider(counts, promises) };
   }
 
   /** Attempts that know of the bounces. Those of test keys do not: they say the same every time. */

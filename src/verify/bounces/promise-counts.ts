@@ -1,6 +1,7 @@
 import { DAY_MS } from "../../foundation/base/days.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
 import { rows, sqlStatements } from "../../foundation/db/statements.ts";
+import type { AddressRange } from "./bounce-store.ts";
 
 /** Providers that are counted apart for an account on one day; the checks of further ones are counted together. */
 export const PROVIDERS_PER_DAY_MAX = 500;
@@ -30,9 +31,9 @@ const prepareAll = (db: Db) =>
     checks: rows<ProviderCount, [account: string, fromDay: number]>(
       `SELECT provider, sum(checks) AS count FROM deliverable_checks WHERE account_id = ? AND day >= ? GROUP BY provider`,
     ),
-    bounced: rows<ProviderCount, [account: string, fromMs: number, fromMs: number]>(
+    bounced: rows<ProviderCount, [account: string, after: string, upTo: string, fromMs: number, fromMs: number]>(
       `SELECT provider, count(DISTINCT email) AS count FROM bounces
-        WHERE account_id = ? AND bounced_at_ms >= ? AND kind = 'hard' AND promised = 'deliverable' AND promised_at_ms >= ?
+        WHERE account_id = ? AND email > ? AND email <= ? AND +bounced_at_ms >= ? AND kind = 'hard' AND promised = 'deliverable' AND promised_at_ms >= ?
         GROUP BY provider`,
     ),
     expire: `DELETE FROM deliverable_checks WHERE rowid IN (SELECT rowid FROM deliverable_checks WHERE day < ? LIMIT ?)`,
@@ -63,17 +64,23 @@ export class PromiseCounts {
 
   /** The checks of an account from a day on, or from the first day that was counted; by provider, null for all that are counted together. */
   since(accountId: string, day: number): { readonly fromDay: number | null; readonly byProvider: Promises } {
-    const { first, checks, bounced } = this.#sql;
+    const { first, checks } = this.#sql;
     const firstDay = first.get(accountId)?.day ?? null;
-    const byProvider = new Map<string | null, KeptPromises>();
-    if (firstDay === null) return { fromDay: null, byProvider };
+    if (firstDay === null) return { fromDay: null, byProvider: new Map() };
     const fromDay = Math.max(day, firstDay);
+    const counts = checks
+      .all(accountId, fromDay)
+      .map(({ provider, count }) => [provider === OTHERS ? null : provider, { checks: count, bounced: 0 }] as const);
+    return { fromDay, byProvider: new Map(counts) };
+  }
+
+  /** Adds the addresses of a range whose promises, since a day, were not kept. */
+  addBounced(byProvider: Promises, accountId: string, fromDay: number, { after, upTo }: AddressRange): void {
     const fromMs = fromDay * DAY_MS;
-    for (const { provider, count } of checks.all(accountId, fromDay))
-      byProvider.set(provider === OTHERS ? null : provider, { checks: count, bounced: 0 });
-    for (const { provider, count } of bounced.all(accountId, fromMs, fromMs))
-      byProvider.set(provider, { checks: byProvider.get(provider)?.checks ?? 0, bounced: count });
-    return { fromDay, byProvider };
+    for (const { provider, count } of this.#sql.bounced.all(accountId, after, upTo, fromMs, fromMs)) {
+      const { checks, bounced } = byProvider.get(provider) ?? { checks: 0, bounced: 0 };
+      byProvider.set(provider, { checks, bounced: bounced + count });
+    }
   }
 
   /** Removes days before this one, and returns how many rows. */
@@ -82,7 +89,7 @@ export class PromiseCounts {
   }
 }
 
-type Promises = ReadonlyMap<string | null, KeptPromises>;
+type Promises = Map<string | null, KeptPromises>;
 
 /** The share of `deliverable` addresses that bounced, of 0 to 1; null where no check is counted. */
 export const errorRate = ({ checks, bounced }: KeptPromises): number | null =>

@@ -63,8 +63,8 @@ export const createBounceRoutes = ({ guard, bounces, clock }: BounceRouteDeps) =
       return sendPage(request, { name: "bounces", page: { limit, cursor } }, rows);
     }),
 
-    handle(SUMMARIZE_BOUNCES, ({ query: { days }, caller, request }) => {
-      const summary = bounces.summary(caller, days);
+    handle(SUMMARIZE_BOUNCES, async ({ query: { days }, caller, request }) => {
+      const summary = await bounces.summary(caller, days);
       return wantsCsv(request)
         ? sendText(request, summaryCsv(summary), csvHeaders("bounce-summary"))
         : sendJson(request, summaryView(summary, days));
