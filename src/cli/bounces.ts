@@ -3,7 +3,13 @@ import { bounceView, type PromisesShown, summaryView } from "../verify/bounces/b
 import type { EventOutcome } from "../verify/bounces/bounces.ts";
 import { BOUNCE_KINDS, BOUNCE_SOURCES, SUMMARY_DAYS_MAX } from "../verify/bounces/operations.ts";
 import { BOUNCE_MAILBOX_CHECK } from "./mailbox-check.ts";
-import { EVENTS_MAX, type EventsRead, readJsonEvents, readLogLines } from "../verify/bounces/read-events.ts";
+import {
+  EVENTS_MAX,
+  type EventsRead,
+  isJsonText,
+  readJsonEvents,
+  readLogLines,
+} from "../verify/bounces/read-events.ts";
 import { argument, choice, command, group, limit, parsed } from "./command.ts";
 import { CommandFailed, describeFileError, UsageError } from "./io.ts";
 import { type CommandService, inService } from "./service.ts";
@@ -25,7 +31,7 @@ const readText = (path: string): string => {
 
 /** The events of a file in parts: one JSON body, or lines of a log, of which there may be many. */
 function* readParts(text: string, nowMs: number): Generator<EventsRead, void> {
-  if (/^\s*[[{]/.test(text)) {
+  if (isJsonText(text)) {
     const read = readJsonEvents(jsonOf(text), nowMs);
     if (!read.ok)
       throw new CommandFailed(

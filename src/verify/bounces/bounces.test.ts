@@ -76,6 +76,32 @@ describe("a reported bounce", () => {
     expect(found).toEqual(["dora", "carl", "anna"]);
   });
 
+  test("of Amazon SES is read as Amazon SNS sends it: JSON that says it is text", async () => {
+    const app = startWith(CATCH_ALL);
+    const key = app.newKey({ mode: "live" });
+    const headers = { "content-type": "text/plain; charset=UTF-8" };
+    const topic = { TopicArn: "arn:aws:sns:eu-west-1:1:bounces" };
+    const SubscribeURL = "https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&Token=t";
+    const confirmation = { ...topic, Type: "SubscriptionConfirmation", Message: "Confirm.", SubscribeURL };
+    const subscribed = await report(app, key, JSON.stringify(confirmation), headers);
+    expect(subscribed.body.confirmation).toEqual({ topic: topic.TopicArn, url: SubscribeURL });
+    const recipient = {
+      emailAddress: "anna@shop.example.com",
+      status: "5.1.1",
+      diagnosticCode: "smtp; 550 5.1.1 No user",
+    };
+    const bounce = {
+      ...{ bounceType: "Permanent", bounceSubType: "General", bouncedRecipients: [recipient] },
+      ...{ timestamp: "2026-01-01T00:00:00.000Z", feedbackId: "f" },
+    };
+    const Message = JSON.stringify({ notificationType: "Bounce", bounce });
+    const sent = await report(app, key, JSON.stringify({ ...topic, Type: "Notification", Message }), headers);
+    expect(sent.body.events).toMatchObject([{ outcome: "stored", kind: "hard" }]);
+    // Raw message delivery.
+    expect((await report(app, key, `\n${Message}`, headers)).body.counts).toMatchObject({ known: 1 });
+    expect((await report(app, key, "{not JSON", headers)).status).toBe(400);
+  });
+
   test("of an unknown format is a 400, and so is text that is no JSON", async () => {
     const app = startWith(CATCH_ALL);
     const key = app.newKey({ mode: "live" });

@@ -74,6 +74,9 @@ const readSns = (envelope: z.infer<typeof SnsEnvelope>, nowMs: number): EventsRe
 
 const SendgridEvents = z.tuple([SendgridEvent], z.unknown());
 
+/** Whether a text is JSON and no log: Amazon SNS sends JSON as `text/plain`. */
+export const isJsonText = (text: string): boolean => /^\s*[[{]/.test(text);
+
 /** The events of one JSON body, whose shape says who sent it. An empty array has no events. */
 export const readJsonEvents = (body: unknown, nowMs: number): Result<EventsRead, EventsProblem> => {
   if (Array.isArray(body)) {

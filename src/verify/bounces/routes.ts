@@ -10,7 +10,7 @@ import { wantsCsv } from "../../foundation/http/row-format.ts";
 import { bounceView, summaryCsv, summaryView, writeBounces } from "./bounce-view.ts";
 import type { Bounces, EventOutcome } from "./bounces.ts";
 import { LIST_BOUNCES, REPORT_BOUNCES, SUMMARIZE_BOUNCES } from "./operations.ts";
-import { EVENTS_MAX, readJsonEvents, readLogLines } from "./read-events.ts";
+import { EVENTS_MAX, isJsonText, readJsonEvents, readLogLines } from "./read-events.ts";
 
 export interface BounceRouteDeps {
   readonly guard: Guard;
@@ -47,9 +47,8 @@ export const createBounceRoutes = ({ guard, bounces, clock }: BounceRouteDeps) =
       const bytes = await readBytes(request, JSON_BODY_BYTES_MAX);
       await backgroundTurn(caller.accountId);
       const nowMs = clock.nowMs();
-      const read = isPlainText(request)
-        ? readLogLines(new TextDecoder().decode(bytes), nowMs)
-        : readJsonEvents(parseJson(bytes), nowMs);
+      const log = isPlainText(request) ? new TextDecoder().decode(bytes) : null;
+      const read = log === null || isJsonText(log) ? readJsonEvents(parseJson(bytes), nowMs) : readLogLines(log, nowMs);
       if (!read.ok) throw new AppError("Invalid request body", { message: PROBLEMS[read.error] });
       const events = await bounces.add(caller, read.value.events);
       return sendJson(request, { counts: countOutcomes(events), events, confirmation: read.value.confirmation });
