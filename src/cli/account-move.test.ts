@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdirSync, statSync } from "node:fs";
+import { mkdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { takeServerLock } from "../foundation/db/database-files.ts";
 import { TestApp } from "../testing/app.ts";
@@ -131,4 +131,15 @@ test("what is no file, no account or no name is refused", async () => {
     status: 1,
     problem: expect.stringContaining("/nowhere/x: no such file"),
   });
+  const alone = join(there.dataDir, "..", "alone");
+  await here.run(["accounts", "create", "alone"]);
+  await here.run(["accounts", "disable", "alone"]);
+  await here.run(["accounts", "move", "alone", alone]);
+  rmSync(`${alone}.sha256`);
+  const taken = await there.run(["accounts", "take", alone, "--json"]);
+  expect([taken.status, taken.json.checksum, taken.err]).toEqual([
+    0,
+    "missing",
+    expect.stringContaining(`There is no ${alone}.sha256`),
+  ]);
 });

@@ -2,6 +2,7 @@ import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { errorCode, type Result } from "../foundation/base/errors.ts";
 import { megabytes } from "../foundation/db/backup.ts";
+import { checkChecksum } from "../foundation/db/partial-file.ts";
 import { type MovedAccount, writeAccountFile } from "../service/move/account-file.ts";
 import { describeMoveProblem, type MoveProblem } from "../service/move/move-problem.ts";
 import { AccountTaking } from "../service/move/take-account.ts";
@@ -83,13 +84,18 @@ export const ACCOUNT_TAKE = command({
   on: inNewDatabase,
   args: ARGS,
   run(context, { file }) {
-    const { db, audit, print } = context;
+    const { db, audit, io, print } = context;
     if (!existsSync(file)) throw new CommandFailed(`${file}: no such file`, "file");
     const lock = lockDatabase(db.path);
     try {
       const moved = doneWith(file, () => new AccountTaking(db, audit).run(resolve(file)));
       const { name } = moved.account;
-      print(viewOf(moved), () =>
+      const checksum = checkChecksum(file);
+      if (checksum === "missing")
+        io.err(
+          `postwarden: warning: There is no ${file}.sha256, so a text that changed on the way, but not its length, was not noticed.`,
+        );
+      print({ ...viewOf(moved), checksum }, () =>
         [
           tableOf(context, moved),
           `The account "${name}" is here: the rows and sums of every table are those of the other instance. It is disabled, as it must stay there. To let it work here: postwarden accounts enable "${name}"`,

@@ -7,6 +7,7 @@ import { writeExport } from "../service/erase/data-export.ts";
 import { accountOption, argument, command, option, required } from "./command.ts";
 import { accountIdOf, inDatabase } from "./data-directory.ts";
 import { CommandFailed, describeFileError, type Io, UsageError } from "./io.ts";
+import { sizeText } from "./terminal-text.ts";
 
 /** The path that means standard output. */
 const STDOUT = "-";
@@ -66,7 +67,7 @@ const EXPORT = command({
     if (out === STDOUT) return audit.perform({ action, work: () => writeStdout(io, pieces) });
     const path = resolve(out);
     const bytes = await audit.perform({ action, work: () => writeFile(path, pieces) });
-    print({ file: path, bytes }, () => `${path}: ${(bytes / 1e6).toFixed(1)} MB. It contains personal data.`);
+    print({ file: path, bytes }, () => `${path}: ${sizeText(bytes)}. It contains personal data.`);
   },
 });
 

@@ -101,7 +101,7 @@ test.each<[string, readonly string[], Readonly<Record<string, string>>, string, 
     "a file that is missing",
     ["--url", "http://127.0.0.1:1", "--key-file", "/nonexistent"],
     {},
-    "The key cannot be read",
+    "The key cannot be read: /nonexistent: no such file",
     1,
   ],
   [

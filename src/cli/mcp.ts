@@ -6,7 +6,7 @@ import { errorText } from "../foundation/base/errors.ts";
 import { CLIENT_VARIABLES } from "../service/config.ts";
 import { VERSION } from "../service/version.ts";
 import { command, option } from "./command.ts";
-import { CommandFailed, type Io, UsageError } from "./io.ts";
+import { CommandFailed, describeFileError, type Io, UsageError } from "./io.ts";
 
 const { url: URL_VARIABLE, key: KEY_VARIABLE } = CLIENT_VARIABLES;
 /** The API holds a request open for up to 90 seconds. */
@@ -25,7 +25,7 @@ const readKey = (io: Io, keyFile: string | undefined): string => {
   try {
     if (keyFile !== undefined) key = readFileSync(keyFile, "utf8");
   } catch (error) {
-    throw new CommandFailed(`The key cannot be read: ${errorText(error)}`, "key_file");
+    throw new CommandFailed(`The key cannot be read: ${describeFileError(keyFile ?? "", error)}`, "key_file");
   }
   if (!/^[\x21-\x7e]+$/.test(key.trim()))
     throw new UsageError(`Set ${KEY_VARIABLE} to an API key, or name a file that holds one with --key-file.`);

@@ -8,7 +8,7 @@ import { VERSION } from "../service/version.ts";
 import { command, toggle } from "./command.ts";
 import { inDatabase } from "./data-directory.ts";
 import { CommandFailed } from "./io.ts";
-import { wrapText } from "./terminal-text.ts";
+import { sizeText, wrapText } from "./terminal-text.ts";
 
 type State = DoctorCheck["state"];
 
@@ -20,11 +20,6 @@ interface Line {
 }
 
 const isoOrNull = (ms: number | null): string | null => (ms === null ? null : isoTime(ms));
-
-const size = (bytes: number): string => {
-  if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(1)} GB`;
-  return bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1e3)} kB`;
-};
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -94,7 +89,7 @@ const backupLine = ({ backups }: Read, nowMs: number): Line => {
     return { label, state: check.state, text: check.message };
   const verified = checksum === null ? "verified when it was written" : CHECKSUMS[checksum];
   const isBad = checksum === "differs" || checksum === "unreadable";
-  const found = `${minuteText(lastAtMs)}, ${duration(nowMs - lastAtMs)} ago, ${size(bytes)}, ${verified}; ${sizes.length} in ${directory}.`;
+  const found = `${minuteText(lastAtMs)}, ${duration(nowMs - lastAtMs)} ago, ${sizeText(bytes)}, ${verified}; ${sizes.length} in ${directory}.`;
   return {
     label,
     state: isBad ? "fail" : check.state,
@@ -110,7 +105,7 @@ const forecastText = ({ space: { growth } }: Read): string => {
   const { bytesPerDay, days, daysLeft } = growth;
   if (daysLeft === null) return `no growth in ${days} days`;
   const full = daysLeft > 3_650 ? "full in more than ten years" : `full in ${daysLeft} days`;
-  return `${size(bytesPerDay)} a day (measured over ${days} days): the disk is ${full}`;
+  return `${sizeText(bytesPerDay)} a day (measured over ${days} days): the disk is ${full}`;
 };
 
 const spaceLines = (read: Read): Line[] => {
@@ -119,9 +114,9 @@ const spaceLines = (read: Read): Line[] => {
   const files =
     usage === null
       ? ""
-      : `database ${size(usage.fileBytes)} (${size(unusedBytes)} unused), log ${size(usage.walBytes)}, backups ${size(backupBytes)}. `;
-  const disk = usage === null ? "" : `${size(usage.diskFreeBytes)} of ${size(usage.diskBytes)} are free.`;
-  const byKind = kinds?.map(({ kind, bytes }) => `${kind} ${size(bytes)}`).join(" · ");
+      : `database ${sizeText(usage.fileBytes)} (${sizeText(unusedBytes)} unused), log ${sizeText(usage.walBytes)}, backups ${sizeText(backupBytes)}. `;
+  const disk = usage === null ? "" : `${sizeText(usage.diskFreeBytes)} of ${sizeText(usage.diskBytes)} are free.`;
+  const byKind = kinds?.map(({ kind, bytes }) => `${kind} ${sizeText(bytes)}`).join(" · ");
   const isFullSoon = growth !== null && growth.daysLeft !== null && growth.daysLeft <= FULL_DAYS_WARN;
   return [
     {

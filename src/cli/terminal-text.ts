@@ -90,3 +90,9 @@ export const table = (
 /** A time of the API as tables show it: to the second, in UTC. */
 export const tableTime = (time: string | null, otherwise = ""): string =>
   time === null ? otherwise : time.slice(0, 19).replace("T", " ");
+
+/** A size of a file or disk, such as `351 kB`. */
+export const sizeText = (bytes: number): string => {
+  if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(1)} GB`;
+  return bytes >= 1e6 ? `${(bytes / 1e6).toFixed(1)} MB` : `${Math.ceil(bytes / 1e3)} kB`;
+};
