@@ -101,12 +101,6 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
   ].some((theme) => pattern.test(theme));
   if (rows.length === 0 && !isTheme) throw new Error("No row of the table matches --only");
   const subject = { binary: BINARY, environment: ENVIRONMENT, directory };
-  const key = await startService(supervisor, subject);
-  const tableSinceMs = performance.now();
-  const judged = await runTable({ supervisor, subject, key }, rows, ({ right }) => {
-    process.stderr.write(right ? "." : "W");
-  });
-  process.stderr.write(`\ntable: ${Math.round((performance.now() - tableSinceMs) / 1000)} s\n`);
   const part = async <T>(theme: string, run: () => Promise<readonly T[]>): Promise<readonly T[]> => {
     if (!pattern.test(theme)) return [];
     const sinceMs = performance.now();
@@ -114,21 +108,27 @@ const askAll = async (supervisor: Supervisor, directory: string): Promise<boolea
     console.error(`${theme}: ${Math.round((performance.now() - sinceMs) / 1000)} s`);
     return found;
   };
+  // The fleet needs none of the servers, only what the others leave of the processors.
+  const simulated = Promise.allSettled([part("fleet", () => runFleet(supervisor))]);
+  const key = await startService(supervisor, subject);
+  const tableSinceMs = performance.now();
+  const judged = await runTable({ supervisor, subject, key }, rows, ({ right }) => {
+    process.stderr.write(right ? "." : "W");
+  });
+  process.stderr.write(`\ntable: ${Math.round((performance.now() - tableSinceMs) / 1000)} s\n`);
   const outage = await part("outage", () => runOutage(supervisor, subject));
   const cells = await part("blocklists", () => runBlocklists(supervisor, subject));
   const trust = await part("trust", () => runTrust(supervisor, subject, join(CACHE, "rbldnsd")));
-  // The fleet needs none of the servers, only a processor.
-  const simulated = Promise.allSettled([part("fleet", () => runFleet(supervisor))]);
   const dmarc = await part("dmarc", () => runDmarc(supervisor, subject, CACHE));
   const imap = await part("imap", () => runImap(supervisor, subject, CACHE));
   const outgoing = await part("outgoing", () => runOutgoing(supervisor, subject, join(CACHE, "exim4-daemon-light")));
   const standby = await part("standby", () => runStandby(supervisor, subject, CACHE));
   const webhooks = await part("webhooks", () => runWebhooks());
+  const proxies = await part("proxies", () => runProxies(supervisor, subject, CACHE));
+  const packaged = await part("package", () => runPackage(supervisor, subject));
   const [fleetEnd] = await simulated;
   if (fleetEnd.status === "rejected") throw fleetEnd.reason;
   const fleet = fleetEnd.value;
-  const proxies = await part("proxies", () => runProxies(supervisor, subject, CACHE));
-  const packaged = await part("package", () => runPackage(supervisor, subject));
   const claims = [
     ...[...trust, ...dmarc, ...imap, ...outage, ...outgoing],
     ...[...standby, ...webhooks, ...fleet, ...proxies, ...packaged],

@@ -14,7 +14,7 @@ const TIMEOUT_MS = 40 * 60_000;
 
 /** The core of the simulated fleet of `npm run tool -- fleet`, its figures as claims of the lab. */
 export const runFleet = async (supervisor: Supervisor): Promise<Claim[]> => {
-  const argv = [process.execPath, "--no-env-file", SCRIPT, "--core", "--json"];
+  const argv = ["nice", "-n", "10", process.execPath, "--no-env-file", SCRIPT, "--core", "--json"];
   const { stdout, stderr } = await supervisor.finish(argv, { timeoutMs: TIMEOUT_MS });
   if (stdout === "") throw new Error(`The fleet ended without a result: ${stderr.slice(-2_000)}`);
   const { figures, shortfalls } = Result.parse(JSON.parse(stdout));

@@ -6,6 +6,7 @@ import { examineServer } from "../service/examination.ts";
 import { formatPolicyAddress } from "../verify/policy/policy-settings.ts";
 import { freshResolverOf, systemPlatform } from "../service/platform.ts";
 import { openReceiver } from "../dmarc/reports/open.ts";
+import { createCallers } from "../service/callers.ts";
 import { createApplications } from "../service/applications.ts";
 import { createMailThreads } from "../service/mail-thread.ts";
 import { Service, type ServiceOptions } from "../service/compose.ts";
@@ -147,7 +148,11 @@ const serveUntilSignal = async ({ db, http, removeShownKeys }: OpenedServer, opt
   await answerMailServers(service, { log });
   if (!service.accounts.users.hasUsers() && !service.accounts.setupLinks.isFirstOpen())
     log.warn("the dashboard has no user", { create_one: "postwarden users add EMAIL" });
-  options.gate.open({ applicationOf: createApplications(service, serviceOptions, clients), metrics: service.metrics });
+  options.gate.open({
+    applicationOf: createApplications(service, serviceOptions, clients),
+    callerOf: createCallers(service, clients),
+    metrics: service.metrics,
+  });
   removeShownKeys();
   systemClock.after(RELEASE_AFTER_MS, () => Bun.gc(true));
   log.info("listening", { url: baseUrl, host: config.host, port: http.port });

@@ -17,9 +17,11 @@ const setUp = () => {
   return {
     ...{ clock, counted, lines },
     get: (path: string) => server.handle(new Request(`http://localhost${path}`)),
+    callerOf: gate.handlers.callerOf,
     open: () =>
       gate.open({
         applicationOf: () => application,
+        callerOf: ({ url }) => url,
         metrics: { countRequest: (method, status) => counted.push(`${method} ${status}`) },
       }),
   };
@@ -73,4 +75,12 @@ test("1,000 requests may wait; more get 503 at once, until a place is free", asy
   expect((await get("/healthz")).status).toBe(200);
   open();
   expect(new Set((await Promise.all(waiting)).map(({ status }) => status))).toEqual(new Set([404]));
+});
+
+test("callers are unknown until the service is composed", () => {
+  const { callerOf, open } = setUp();
+  const request = new Request("http://localhost/");
+  expect(callerOf(request)).toBeNull();
+  open();
+  expect(callerOf(request)).toBe(request.url);
 });

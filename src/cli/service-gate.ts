@@ -2,6 +2,7 @@ import type { Clock } from "../foundation/base/clock.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { waitFor } from "../foundation/base/wait.ts";
 import type { ApplicationOf } from "../service/applications.ts";
+import type { CallerOf } from "../service/callers.ts";
 import type { Metrics } from "../service/metrics/metrics.ts";
 import type { ServerOptions } from "../service/server.ts";
 import { READINESS_PATH } from "../service/version.ts";
@@ -14,6 +15,7 @@ const RETRY_S = 5;
 interface Gated {
   readonly applicationOf: ApplicationOf;
   readonly metrics: Pick<Metrics, "countRequest">;
+  readonly callerOf: CallerOf;
 }
 
 const loading = () =>
@@ -39,8 +41,9 @@ export class ServiceGate {
   }
 
   /** What the server asks of the service. */
-  readonly handlers: Required<Pick<ServerOptions, "applicationOf" | "countRequest">> = {
+  readonly handlers: Required<Pick<ServerOptions, "applicationOf" | "callerOf" | "countRequest">> = {
     applicationOf: (path, host) => this.#service?.applicationOf(path, host) ?? this.#wait(path, host),
+    callerOf: (request) => this.#service?.callerOf(request) ?? null,
     countRequest: (method, status) => {
       if (this.#service !== null) this.#service.metrics.countRequest(method, status);
       else void this.#opened.promise.then(({ metrics }) => metrics.countRequest(method, status));

@@ -1,3 +1,4 @@
+import { readSessionToken } from "../accounts/session-cookie.ts";
 import type { ServedRoute } from "../foundation/http/route.ts";
 import { renderToString } from "preact-render-to-string";
 import { z } from "zod";
@@ -24,7 +25,6 @@ import {
   type View,
   type Viewer,
   type Visit,
-  readSessionToken,
   readTheme,
   readTimeZone,
   readVisitor,

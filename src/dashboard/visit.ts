@@ -1,5 +1,6 @@
 import { type ComponentChildren, createContext } from "preact";
 import { useContext } from "preact/hooks";
+import { cookieNameOf, readCookie } from "../accounts/session-cookie.ts";
 import { type KeyMode, equalInConstantTime, sha256 } from "../foundation/base/secrets.ts";
 import type { Caller } from "../foundation/http/guard.ts";
 import { isTimeZone } from "../foundation/base/days.ts";
@@ -11,39 +12,17 @@ import { FairQueue } from "../foundation/base/fair-queue.ts";
 import { type OnBehalfOf, createShares } from "../foundation/base/on-behalf-of.ts";
 import { wait } from "../foundation/base/wait.ts";
 
-/** The value of a cookie of a request; null without it. */
-export const readCookie = (request: Request, name: string): string | null => {
-  for (const pair of (request.headers.get("cookie") ?? "").split(";")) {
-    const at = pair.indexOf("=");
-    if (at !== -1 && pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim();
-  }
-  return null;
-};
-
-/** RFC 6265bis §4.1.3.2: a cookie with this prefix can only be set by this host, over HTTPS. */
-const nameOf = (name: string, isSecure: boolean): string => (isSecure ? `__Host-${name}` : name);
-
-const SESSION_NAME = "pw_session";
-
-/** The session token of a request; null without one. */
-export const readSessionToken = (request: Request, isSecure: boolean): string | null =>
-  readCookie(request, nameOf(SESSION_NAME, isSecure));
-
-/** The `Set-Cookie` value that keeps a session token for `seconds`; 0 removes it. */
-export const sessionCookie = (token: string, { isSecure, seconds }: { isSecure: boolean; seconds: number }): string =>
-  `${nameOf(SESSION_NAME, isSecure)}=${token}; Path=/; HttpOnly; SameSite=Lax; Max-Age=${seconds}${isSecure ? "; Secure" : ""}`;
-
 const VISITOR_NAME = "pw_visitor";
 const VISITOR_FORM = /^[0-9a-f]{32}$/;
 
 /** The random text that identifies a browser without a session, for the CSRF token of its forms; null without one. */
 export const readVisitor = (request: Request, isSecure: boolean): string | null => {
-  const value = readCookie(request, nameOf(VISITOR_NAME, isSecure));
+  const value = readCookie(request, cookieNameOf(VISITOR_NAME, isSecure));
   return value !== null && VISITOR_FORM.test(value) ? value : null;
 };
 
 export const visitorCookie = (visitor: string, isSecure: boolean): string =>
-  `${nameOf(VISITOR_NAME, isSecure)}=${visitor}; Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
+  `${cookieNameOf(VISITOR_NAME, isSecure)}=${visitor}; Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
 
 const ZONE_NAME = "pw_zone";
 

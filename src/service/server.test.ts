@@ -180,3 +180,27 @@ test("in a rush, requests begin over several turns, but none that has a large bo
   await Promise.all(all);
   expect(begun).toHaveLength(102);
 });
+
+test("requests that wait for a turn are taken of each caller in turn", async () => {
+  const clock = createTestClock();
+  const log = createLog("error", clock, () => undefined);
+  const application = createApplication({ log, clock, routes: [] });
+  const begun: string[] = [];
+  let nowMs = 0;
+  const app = createServer({
+    // Each look at the clock takes so long that only few requests begin at once.
+    ...{ log, clock: { ...clock, monotonicMs: () => (nowMs += 1) }, clients: new ClientAddresses([]) },
+    callerOf: ({ headers }) => headers.get("authorization"),
+    applicationOf: (path) => {
+      begun.push(path);
+      return application;
+    },
+  });
+  const send = (path: string, authorization: string) =>
+    app.handle(new Request(`http://localhost${path}`, { headers: { authorization } }));
+  const many = Array.from({ length: 300 }, () => send("/many", "a"));
+  const one = send("/one", "b");
+  await Promise.all([...many, one]);
+  expect(begun).toHaveLength(301);
+  expect(begun.indexOf("/one")).toBeLessThan(30);
+});

@@ -1,6 +1,7 @@
 import type { Clock } from "../foundation/base/clock.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import type { Log } from "../foundation/base/log.ts";
+import type { CallerOf } from "./callers.ts";
 import type { HttpApplication } from "./http-application.ts";
 import type { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { errorResponse, failureResponse } from "../foundation/http/error-response.ts";
@@ -18,6 +19,8 @@ export interface ServerOptions {
   readonly applicationOf: (path: string, host: string) => HttpApplication | Promise<HttpApplication>;
   /** Called with the method and status of each request. */
   readonly countRequest?: (method: string, status: number) => void;
+  /** For whom a request is; without it all are one caller. */
+  readonly callerOf?: CallerOf;
   readonly clients: ClientAddresses;
   /** Whether it speaks TLS itself. */
   readonly isTls?: boolean;
@@ -41,6 +44,7 @@ export const createServer = ({
   applicationOf,
   clients,
   countRequest,
+  callerOf = () => null,
   isTls = false,
 }: ServerOptions): HttpApp => {
   const requestLog = createRequestLog({ log, clock }, clients);
@@ -76,9 +80,6 @@ export const createServer = ({
 const WAITING_BODY_BYTES_MAX = 4 * 1024;
 const mayWait = ({ headers }: Request): boolean =>
   !headers.has("transfer-encoding") && Number(headers.get("content-length") ?? 0) <= WAITING_BODY_BYTES_MAX;
-
-/** Who sends a request, by the key or the session that it names; null for all without either. */
-const callerOf = ({ headers }: Request): string | null => headers.get("authorization") ?? headers.get("cookie");
 
 /** Whether this is exactly `GET /healthz`; the route decides about methods, parameters and invalid hosts. */
 const isLivenessProbe = (request: Request): boolean =>

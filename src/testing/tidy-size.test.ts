@@ -7,20 +7,20 @@ import { parseSync } from "oxc-parser";
  * Comments are free, a text counts as one.
  */
 const TOKENS_MAX: Readonly<Record<string, number>> = {
-  accounts: 25_851,
+  accounts: 26_022,
   blocklist: 61_849,
   bulk: 53_638,
-  cli: 58_168,
+  cli: 58_215,
   dashboard: 168_446,
   dmarc: 224_468,
   doctor: 14_099,
   foundation: 106_486,
   "main.ts": 133,
   notifications: 35_099,
-  service: 52_519,
+  service: 52_662,
   verify: 77_988,
 };
-const FILES_MAX = 773;
+const FILES_MAX = 775;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

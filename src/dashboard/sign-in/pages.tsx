@@ -1,3 +1,4 @@
+import { readSessionToken, sessionCookie } from "../../accounts/session-cookie.ts";
 import { z } from "zod";
 import {
   type Client,
@@ -10,15 +11,7 @@ import type { SetupLinks } from "../../accounts/setup-links.ts";
 import type { Users } from "../../accounts/users.ts";
 import { AppError, type Result } from "../../foundation/base/errors.ts";
 import { formAction, type PageRoute, publicAction, publicPage } from "../page.ts";
-import {
-  type View,
-  type Visit,
-  readSessionToken,
-  sessionCookie,
-  type Flash,
-  isOwnPath,
-  redirectToPath,
-} from "../visit.ts";
+import { type View, type Visit, type Flash, isOwnPath, redirectToPath } from "../visit.ts";
 import { requireSame, userRefusal } from "../user-refusal.ts";
 import { Empty, Callout, PageHead, Panel } from "../components/panel.tsx";
 import { Button, Field, PostForm } from "../components/form.tsx";
