@@ -10,18 +10,31 @@ const RULES = {
   check: "mailbox",
 } as const;
 const POST = new Request("http://localhost/", { method: "POST" });
+const POLL = new Request("http://localhost/");
 
 const open = () => {
   const from = { client: "" };
-  const gate = new FormGate({ clock: createTestClock(), countSince: () => 0, readOrigins: () => new Set() });
-  gate.attach({ of: () => from.client });
+  const clock = createTestClock();
+  const read = { origins: 0, counts: [] as number[] };
+  const gate = new FormGate({
+    clock,
+    countSince(_, sinceMs) {
+      read.counts.push(sinceMs);
+      return 0;
+    },
+    readOrigins() {
+      read.origins += 1;
+      return new Set(RULES.origins);
+    },
+  });
+  gate.attach({ of: () => from.client }, () => "https://postwarden.example/v1");
   /** How many of `times` requests the gate lets through. */
   const allowed = (clients: readonly string[], keyId = "key"): number =>
     clients.filter((client) => {
       from.client = client;
       return gate.takeVisitor(keyId, RULES, POST) === 0;
     }).length;
-  return { gate, allowed };
+  return { gate, allowed, clock, read };
 };
 
 const times = (count: number, client: (n: number) => string): string[] =>
@@ -58,4 +71,38 @@ describe("the limit of a visitor", () => {
     expect(gate.counted()).toEqual({ visitors: 20_000, networks: 20_000 });
     expect(allowed(["192.0.2.1"])).toBe(1);
   });
+});
+
+test("polls of a visitor are counted for each key alone", () => {
+  const { gate } = open();
+  const allowed = (keyId: string) => times(30, String).filter(() => gate.takeVisitor(keyId, RULES, POLL) === 0);
+  expect([allowed("one").length, allowed("another").length]).toEqual([20, 20]);
+});
+
+test("verifications of a day are counted anew on the next one (UTC)", async () => {
+  const { gate, clock, read } = open();
+  const rules = { ...RULES, perDay: 1 };
+  await clock.advance(60_000);
+  expect([gate.takeOfDay("key", rules), gate.takeOfDay("key", rules)]).toEqual([0, 86_340]);
+  await clock.advance(86_340_000);
+  expect(gate.takeOfDay("key", rules)).toBe(0);
+  expect(read.counts).toEqual([Date.UTC(2026, 0, 1), Date.UTC(2026, 0, 2)]);
+});
+
+test("preflights read the origins of all keys once a second at most", async () => {
+  const { gate, clock, read } = open();
+  const ask = () => gate.preflight(new Request("http://localhost/", { headers: { origin: RULES.origins[0] } }), {});
+  for (let n = 0; n < 3; n++) ask();
+  expect(read.origins).toBe(1);
+  await clock.advance(1_000);
+  ask();
+  expect(read.origins).toBe(2);
+});
+
+test("pages of the service itself may try a key", () => {
+  const { gate } = open();
+  const admit = (origin: string) => () =>
+    gate.admitOrigin(RULES, new Request("http://localhost/", { headers: { origin } }), {});
+  expect(admit("https://postwarden.example")).not.toThrow();
+  expect(admit("https://postwarden.example.evil.example")).toThrow();
 });

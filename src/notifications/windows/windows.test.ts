@@ -212,6 +212,27 @@ describe("a window", () => {
     expect(windows.view(OWNER)).toEqual({ quiet_until: null, windows: [] });
   });
 
+  test("lasts 7 days at most", async () => {
+    const { windows } = newHarness();
+    await windows.add(OWNER, { until: "2026-01-08T00:00:00Z" });
+    expect(windows.view(OWNER).quiet_until).toBe("2026-01-08T00:00:00.000Z");
+  });
+
+  test("that has ended still says how long mail had to wait, and is no window of the limited number", async () => {
+    const harness = newHarness();
+    const { windows, clock } = harness;
+    const startMs = clock.nowMs();
+    const id = await windows.add(OWNER, { until: inMs(harness, 8 * HOUR_MS) });
+    expect(windows.waitedUntilMs(OWNER, startMs)).toBe(startMs);
+    await clock.advance(HOUR_MS);
+    await windows.remove(OWNER, id);
+    await clock.advance(HOUR_MS);
+    const weekly = { days: ["mon"], from: "22:00", to: "06:00", time_zone: "UTC" } as const;
+    const ids = await Promise.all(Array.from({ length: WINDOWS_MAX }, () => windows.add(OWNER, { weekly })));
+    for (const one of ids) await windows.remove(OWNER, one);
+    expect(windows.waitedUntilMs(OWNER, startMs)).toBe(startMs + HOUR_MS);
+  });
+
   test("is one of a limited number", async () => {
     const { windows } = newHarness();
     const weekly = { days: ["mon"], from: "22:00", to: "06:00", time_zone: "UTC" } as const;

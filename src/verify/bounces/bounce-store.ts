@@ -47,7 +47,7 @@ const prepareAll = (db: Db) =>
       "SELECT 1 FROM bounces WHERE account_id = ? AND kind = 'hard' AND refuted_at_ms IS NULL LIMIT 1",
     ),
     newest: rows<
-      Pick<StoredBounce, "source" | "status" | "diagnostic" | "bouncedAtMs">,
+      Pick<StoredBounce, "source" | "diagnostic" | "bouncedAtMs"> & { readonly status: string },
       [account: string, email: string, sinceMs: number]
     >(
       `SELECT source, status, diagnostic, bounced_at_ms AS bouncedAtMs FROM bounces
@@ -73,8 +73,7 @@ const prepareAll = (db: Db) =>
     addressBehind: rows<{ email: string }, [account: string, after: string, places: number]>(
       "SELECT email FROM bounces WHERE account_id = ? AND email > ? ORDER BY email LIMIT 1 OFFSET ?",
     ),
-    refute:
-      "UPDATE bounces SET refuted_at_ms = ? WHERE account_id = ? AND email = ? AND bounced_at_ms <= ? AND refuted_at_ms IS NULL",
+    refute: "UPDATE bounces SET refuted_at_ms = ? WHERE account_id = ? AND email = ? AND refuted_at_ms IS NULL",
     expire:
       "DELETE FROM bounces WHERE id IN (SELECT id FROM bounces WHERE created_at_ms < ? ORDER BY created_at_ms LIMIT ?)",
   });
@@ -117,9 +116,9 @@ export class BounceStore {
     return this.#sql.newest.get(accountId, email, sinceMs);
   }
 
-  /** The mailbox was proved at a time: bounces before it decide nothing from now on. */
+  /** The mailbox was proved at a time: its bounces decide nothing from now on. */
   refute(_tx: Tx, { accountId, email, atMs }: { accountId: string; email: string; atMs: number }): void {
-    this.#sql.refute.run(atMs, accountId, email, atMs);
+    this.#sql.refute.run(atMs, accountId, email);
   }
 
   /** The newest first, in the order in which they were stored. */

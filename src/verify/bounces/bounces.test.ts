@@ -129,6 +129,12 @@ describe("a reported bounce", () => {
     const key = app.newKey({ mode: "test" });
     expect((await report(app, key, line("5.1.1"))).body.counts).toMatchObject({ stored: 1 });
     expect((await app.request("GET", PATH, { key })).body.bounces).toEqual([]);
+    const live = app.newKey({ mode: "live" });
+    await report(app, live, line("5.1.1"));
+    expect((await app.request("GET", `${PATH}/summary`, { key })).body.providers).toEqual([]);
+    expect((await app.request("GET", `${PATH}/summary`, { key: live })).body.providers).toHaveLength(1);
+    app.db.sqlite.run("DELETE FROM bounces");
+    await report(app, key, line("5.1.1"));
     expect(app.db.sqlite.query("SELECT id FROM bounces").all()).toEqual([]);
   });
 
@@ -158,6 +164,8 @@ describe("the next check of the account", () => {
     await report(app, key, line(status));
     expect(await resultOf(app, key)).toMatchObject({ sub_status: subStatus });
     expect(await resultOf(app, key, "bert@shop.example.com")).toMatchObject({ sub_status: "catch_all" });
+    const listed = await app.request("GET", PATH, { key });
+    expect(listed.body.bounces).toMatchObject([{ refuted_at: null }]);
   });
 
   test("names the bounce in its evidence", async () => {
@@ -200,6 +208,45 @@ describe("the next check of the account", () => {
       ...{ onBehalfOf: OPERATOR, duringOutage: "conclude" },
     });
     expect(made).toMatchObject({ kind: "concluded", result: { sub_status: "mailbox_exists" } });
+  });
+
+  test("ends in a bug where the refutation does", async () => {
+    const app = startWith(KNOWS_ANNA);
+    await report(app, app.newKey({ mode: "live" }), line("5.1.1"));
+    const bug = () => Promise.reject(new Error("a bug"));
+    const attempts = new BounceAwareAttempts(
+      { db: { ...app.db, commit: bug }, clock: app.clock },
+      { attempts: app.service.engine.attempts.live, store: new BounceStore(app.db) },
+    );
+    const made = attempts.make({
+      ...{ submitted: "anna@shop.example.com", isCell: false, before: null, accountId: app.accountId() },
+      ...{ onBehalfOf: OPERATOR, duringOutage: "conclude" },
+    });
+    await expect(made).rejects.toThrow("a bug");
+  });
+
+  test.each([
+    ["a server that knows it", KNOWS_ANNA, expect.any(String)],
+    ["a server that accepts everybody", CATCH_ALL, null],
+  ])("at %s, made after a bounce that is reported late, is no promise", async (_, script, refuted) => {
+    const app = startWith(script);
+    const key = app.newKey({ mode: "live" });
+    await app.advance(86_400_000);
+    await resultOf(app, key);
+    await report(app, key, line("5.1.1"));
+    const listed = await app.request("GET", PATH, { key });
+    expect(listed.body.bounces).toMatchObject([{ promised: null, refuted_at: refuted }]);
+  });
+
+  test("with a test key is no promise", async () => {
+    const app = startWith(CATCH_ALL);
+    const key = app.newKey({ mode: "live" });
+    const email = "mailbox_exists@shop.example.com";
+    await app.verify(app.newKey(), email);
+    await app.advance(86_400_000);
+    await report(app, key, line("5.1.1", email).replace("2026-01-01", "2026-01-02"));
+    const listed = await app.request("GET", PATH, { key });
+    expect(listed.body.bounces).toMatchObject([{ promised: null, refuted_at: null }]);
   });
 
   test("of an address whose bounce is half a year old does not know it any more", async () => {

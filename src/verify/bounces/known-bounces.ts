@@ -56,7 +56,7 @@ export class BounceAwareAttempts implements Attempts {
     const email = addressIn(order);
     const sinceMs = this.runtime.clock.nowMs() - COUNTS_DAYS * DAY_MS;
     const found = email === null ? null : store.newestHard(accountId, email, sinceMs);
-    if (found === null || found.status === null) return null;
+    if (found === null) return null;
     const { source, status, diagnostic, bouncedAtMs } = found;
     return { source, status, diagnostic, bounced_at: isoTime(bouncedAtMs) };
   }

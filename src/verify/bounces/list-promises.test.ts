@@ -96,6 +96,27 @@ describe("what lists had said", () => {
     expect(promisesOf(app)).toMatchObject([{ promised: null, isSought: 1 }]);
   });
 
+  test("of bounces that are reported meanwhile is searched for the next time", async () => {
+    const app = startApp();
+    const key = app.newKey({ mode: "live" });
+    await verifyList(app, key, [ANNA]);
+    await app.advance(DAY_MS);
+    await bounce(app, key, ANNA);
+    const late = app.clock.nowMs() + 1;
+    const insert = () =>
+      app.db.sqlite.run(
+        `INSERT OR IGNORE INTO bounces (id, account_id, event_key, source, email, kind, bounced_at_ms, created_at_ms)
+          VALUES ('late', ?, 'late', 'ses', 'bert@shop.example.com', 'hard', ?, ?)`,
+        [app.accountId(), late, late],
+      );
+    await new ListPromises(app.service.runtime).run(() => {
+      insert();
+      return false;
+    });
+    const sought = app.db.sqlite.query("SELECT email FROM bounces WHERE sought_at_ms IS NOT NULL").all();
+    expect(sought).toEqual([{ email: ANNA }]);
+  });
+
   test("is searched for again when the service stops in between", async () => {
     const app = startApp();
     const key = app.newKey({ mode: "live" });

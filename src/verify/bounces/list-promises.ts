@@ -30,7 +30,6 @@ const prepareAll = (db: Pick<Db, "sqlite">) =>
         FROM bulk_addresses a
         CROSS JOIN bounces b ON b.account_id = ? AND b.email = a.normalized_email
           AND b.sought_at_ms IS NULL AND a.verified_at_ms <= b.bounced_at_ms
-          AND a.verified_at_ms > coalesce(b.promised_at_ms, 0)
         LEFT JOIN bulk_evidence e ON e.job = a.job AND e.position = a.position
         WHERE a.job = ? AND a.position >= ? AND a.position < ? AND a.sub_status IS NOT NULL`,
     ),
@@ -51,10 +50,8 @@ export class ListPromises {
   async run(isStopping: () => boolean): Promise<void> {
     const startMs = this.runtime.clock.nowMs();
     for (const { accountId } of this.#sql.accounts.all(startMs)) {
-      for (const { job, last } of this.#sql.lists.all(accountId)) {
+      for (const { job, last } of this.#sql.lists.all(accountId))
         await this.#search({ accountId, job, last: last ?? -1 }, isStopping);
-        if (isStopping()) return;
-      }
       await inSteps(() => this.#conclude(accountId, startMs), { isStopping });
     }
   }

@@ -150,6 +150,11 @@ describe("lines of the log of Postfix", () => {
       "hard 5.1.1 ann@b.example 2025-12-31T23:00:00",
     ],
     [
+      "a time of a zone that is ahead, which the line does not name",
+      line("to=<ann@b.example>, relay=none, dsn=5.1.1, status=bounced (unknown)", "Nov 28 12:00:00"),
+      "hard 5.1.1 ann@b.example 2026-11-28T08:00:00",
+    ],
+    [
       "a time in the future",
       line("to=<ann@b.example>, relay=none, dsn=5.1.1, status=bounced (unknown)", "2031-01-01T00:00:00+00:00"),
       "hard 5.1.1 ann@b.example 2026-11-28T08:00:00",
@@ -252,6 +257,17 @@ describe("events of services", () => {
       { eventType: "Bounce", bounce: {} },
       ["unreadable: a bounce of Amazon SES that has not its fields"],
     ],
+    [
+      "SES: more recipients than one message has",
+      {
+        eventType: "Bounce",
+        bounce: {
+          ...SES_BOUNCE,
+          bouncedRecipients: Array.from({ length: 101 }, () => ({ emailAddress: "a@b.example" })),
+        },
+      },
+      ["unreadable: a bounce of Amazon SES that has not its fields"],
+    ],
     ["SNS: another message", sns("Successfully validated SNS topic"), ["ignored: not a message of Amazon SES"]],
     ["SNS: the end", sns("x", "UnsubscribeConfirmation"), ["ignored: Amazon SNS ended the subscription"]],
     [
@@ -263,6 +279,21 @@ describe("events of services", () => {
       "SendGrid: blocked",
       [sendgrid({ type: "blocked", reason: "unable to get mx info" })],
       [`soft null ann@b.example ${AT}`],
+    ],
+    [
+      "SendGrid: blocked with the words of an unknown user",
+      [sendgrid({ type: "blocked", status: "5.1.1", reason: "550 5.1.1 no such user" })],
+      [`soft 5.1.1 ann@b.example ${AT}`],
+    ],
+    [
+      "SendGrid: a time before 1970",
+      [sendgrid({ status: "5.1.1", timestamp: -1 })],
+      ["hard 5.1.1 ann@b.example 2026-11-28T08:00:00"],
+    ],
+    [
+      "SendGrid: a long id",
+      [sendgrid({ sg_event_id: "e".repeat(501) })],
+      ["unreadable: the id of the event is too long"],
     ],
     [
       "SendGrid: dropped",
@@ -286,7 +317,12 @@ describe("events of services", () => {
     ],
     [
       "Mailgun: not tried",
-      mailgun({ reason: "suppress-bounce" }, { code: 605 }),
+      mailgun({ reason: "suppress-bounce" }, { code: 550 }),
+      ["ignored: on a suppression list of Mailgun: no server was asked"],
+    ],
+    [
+      "Mailgun: not tried, by its code",
+      mailgun({}, { code: 605, message: "Not delivering to previously bounced address" }),
       ["ignored: on a suppression list of Mailgun: no server was asked"],
     ],
     ["Mailgun: delivered", { "event-data": { event: "delivered" } }, ['ignored: an event of the type "delivered"']],
@@ -312,12 +348,23 @@ describe("events of services", () => {
     ["http://sns.eu-west-1.amazonaws.com/?Token=1", false],
     ["https://sns.eu-west-1.amazonaws.com.evil.example/?Token=1", false],
     ["https://sns.eu-west-1.amazonaws.com@evil.example/?Token=1", false],
+    ["https://sns.eu-west-1.amazonaws.com:8443/?Token=1", false],
+    ["https://someone@sns.eu-west-1.amazonaws.com/?Token=1", false],
     ["javascript:alert(1)", false],
     ["", false],
   ])("the confirmation of a subscription at %s", (url, isShown) => {
     const read = readJsonEvents({ ...sns("confirm", "SubscriptionConfirmation"), SubscribeURL: url }, NOW_MS);
     expect(read.ok && read.value.confirmation?.url).toBe(isShown ? url : undefined);
   });
+});
+
+test("the first 500 characters of what a server said are kept, and count", () => {
+  const read = readJsonEvents(postmark({ Details: `550 5.1.1 no such user ${"x".repeat(600)}` }), NOW_MS);
+  const [event] = (read.ok ? read.value.events : []).map((one) => one());
+  expect(event?.outcome === "bounce" && event.bounce.diagnostic?.length).toBe(500);
+  expect(tellJson(postmark({ Details: `${"x ".repeat(250)}550 5.1.1 no` }))).toEqual([
+    "soft null ann@b.example 2026-11-27T10:00:00",
+  ]);
 });
 
 test("the key of an event is the same whenever it is sent, and another for each recipient", () => {

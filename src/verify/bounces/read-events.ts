@@ -80,7 +80,6 @@ export const isJsonText = (text: string): boolean => /^\s*[[{]/.test(text);
 /** The events of one JSON body, whose shape says who sent it. An empty array has no events. */
 export const readJsonEvents = (body: unknown, nowMs: number): Result<EventsRead, EventsProblem> => {
   if (Array.isArray(body)) {
-    if (body.length > EVENTS_MAX) return err("too_many_events");
     const isSendgrid = body.length === 0 || SendgridEvents.safeParse(body).success;
     return isSendgrid ? read(body.map((event) => () => readSendgrid(event, nowMs))) : err("unknown_format");
   }

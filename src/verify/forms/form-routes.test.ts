@@ -133,12 +133,22 @@ describe("a publishable key", () => {
     [["https://*.shop.example"], "origin_invalid"],
     [["https://user@shop.example"], "origin_invalid"],
     [Array.from({ length: 21 }, (_, n) => `https://shop${n}.example`), "origin_invalid"],
+    [[`https://${"shop.".repeat(60)}example`], "origin_invalid"],
   ])("cannot be made for the origins %p", (origins, problem) => {
     const app = start();
     app.newKey();
     const made = app.service.accounts.keys.create({ account: "main", mode: "test", forms: { origins } });
     expect(made).toMatchObject({ ok: false, error: problem });
   });
+});
+
+test.each([0, 1.5, 1_000_001, Number.NaN])("a publishable key has no limit of %p", (limit) => {
+  const app = start();
+  app.newKey();
+  for (const limits of [{ visitorPerHour: limit }, { perDay: limit }])
+    expect(
+      app.service.accounts.keys.create({ account: "main", mode: "test", forms: { origins: [SHOP], ...limits } }),
+    ).toMatchObject({ ok: false, error: "limit_invalid" });
 });
 
 const screened = async (app: TestApp, key: IssuedKey, email: string) => (await verify(app, key, email)).json();

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createTestClock } from "../../testing/clock.ts";
-import type { Attempts, MadeAttempt } from "../attempts.ts";
+import type { AttemptOrder, Attempts, MadeAttempt } from "../attempts.ts";
 import { VerificationEngine } from "../engine.ts";
 import { PoolClosed } from "../smtp/pool.ts";
 import { TEST_PLATFORM } from "../test-platform.ts";
@@ -31,6 +31,16 @@ test.each([
   const screened = screening.screen(CALLER, email, limits);
   await clock.advance(2_000);
   expect(await screened).toMatchObject({ sub_status: reason });
+});
+
+test("an address is looked up at its domain only", async () => {
+  const orders: AttemptOrder[] = [];
+  const { screening } = open(async (order) => {
+    orders.push(order);
+    return { kind: "repeat" };
+  });
+  await screening.screen(CALLER, "someone@any.example", limits);
+  expect(orders).toMatchObject([{ submitted: "someone@any.example", onlyDomain: true, accountId: "account" }]);
 });
 
 test("a service that stops says so", async () => {

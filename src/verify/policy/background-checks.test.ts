@@ -74,6 +74,23 @@ describe("recipients to verify", () => {
     expect(background.waiting).toBeLessThanOrEqual(5_001);
   });
 
+  test("are ten thousand at most", () => {
+    const { add, counts } = create({ perDay: 100_000 });
+    for (const source of ["192.0.2.1", "192.0.2.2"]) for (let n = 0; n < 5_000; n++) add(`${source} ${n}`, source);
+    add("late", "192.0.2.3");
+    expect(counts).toEqual({ queued: 10_000, queue_full: 1 });
+  });
+
+  test("that could not be verified leave their place of the day to others", async () => {
+    const { add, held, counts, clock } = create({ perDay: 1 });
+    add("a");
+    held[0]?.reject(new Error("full"));
+    await settle();
+    await clock.advance(5 * 60_000);
+    add("b");
+    expect(counts).toEqual({ queued: 2, failed: 1 });
+  });
+
   test("are as many in a day as the setting says, those before a restart included", async () => {
     const { add, held, counts, clock } = create({ perDay: 3, begunToday: 1 });
     for (const name of ["a", "b", "c"]) add(name);

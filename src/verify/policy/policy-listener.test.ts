@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
-import { tmpdir } from "node:os";
+import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { createLog } from "../../foundation/base/log.ts";
 import { createTestClock } from "../../testing/clock.ts";
@@ -153,8 +153,36 @@ describe("a client", () => {
     expect(strangers.asked).toEqual(["ada@x.example 127.0.0.9"]);
   });
 
+  test("of this machine may have any number of connections", async () => {
+    const { at, listener } = await listen({ connectionsPerClientMax: 1 });
+    for (const { socket, until } of [dial(at), dial(at)]) {
+      socket.write(ask("ada@x.example"));
+      await until(1);
+    }
+    expect(listener.connections).toBe(2);
+  });
+
+  const own = Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .find(({ family, internal }) => family === "IPv4" && !internal)?.address;
+  test.skipIf(own === undefined)("that is not this machine is closed unless its network is listed", async () => {
+    const anywhere = { address: "0.0.0.0", port: 0 };
+    const closing = await listen({}, anywhere);
+    const from = (at: PolicyAddress) => dial({ address: own ?? "", port: "port" in at ? at.port : 0 });
+    expect(await from(closing.at).closed).toBe("");
+    await closing.untilRefused();
+    expect(closing.refused).toEqual(["network"]);
+    const serving = await listen({ networks: [`${own}/32`], connectionsPerClientMax: 1 }, anywhere);
+    const { socket, until } = from(serving.at);
+    socket.write(ask("ada@x.example"));
+    expect(await until(1)).toBe("action=DUNNO\n\n");
+    expect(await from(serving.at).closed).toBe("");
+    await serving.untilRefused();
+    expect(serving.refused).toEqual(["too_many"]);
+  });
+
   test("finds no room, unless another one has been idle", async () => {
-    const { at, clock, listener, refused, untilRefused } = await listen({ connectionsMax: 2 });
+    const { at, clock, lines, listener, refused, untilRefused } = await listen({ connectionsMax: 2 });
     const [first, second] = [dial(at), dial(at)];
     for (const { socket, until } of [first, second]) {
       socket.write(ask("ada@x.example"));
@@ -163,6 +191,8 @@ describe("a client", () => {
     expect(await dial(at).closed).toBe("");
     await untilRefused();
     expect(refused).toEqual(["too_many"]);
+    expect(await dial(at).closed).toBe("");
+    expect(lines).toHaveLength(1);
     await clock.advance(1_000);
     const third = dial(at);
     third.socket.write(ask("gone@x.example"));

@@ -6,6 +6,7 @@ import { settle } from "../../testing/clock.ts";
 import { silentLog } from "../../testing/silent-log.ts";
 import { createRunnerFixtures } from "../../testing/verification-runner.ts";
 import { PolicySlice } from "./open.ts";
+import { RecipientStore } from "./recipient-store.ts";
 
 const fixture = createRunnerFixtures();
 const ends: Array<() => Promise<void>> = [];
@@ -60,4 +61,9 @@ test("an unknown recipient passes, is verified and charged in the background, an
   expect(db.sqlite.query("SELECT key_id AS keyId, source, mode FROM verifications").all()).toEqual([
     { keyId: "policy", source: "policy", mode: "live" },
   ]);
+  const store = new RecipientStore(db);
+  expect(["account-1", "account-2"].map((account) => store.countSince("policy", account, 0))).toEqual([1, 0]);
+  // Results of test keys are about no mail server.
+  db.sqlite.run("UPDATE verifications SET mode = 'test'");
+  expect(await ask("bob@x.example")).toBe("action=DUNNO\n\n");
 });

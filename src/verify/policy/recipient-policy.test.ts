@@ -78,6 +78,13 @@ describe("what is stored decides", () => {
     ["not found, too long ago", { subStatus: "mailbox_not_found", ageDays: 30.01 }, PASSES, true],
     ["not found, in the future", { subStatus: "mailbox_not_found", ageDays: -2 }, PASSES, false],
     ["not found, at a server that accepts others", { subStatus: "mailbox_not_found", confidence: 70 }, PASSES, false],
+    ["not found, not quite certain", { subStatus: "mailbox_not_found", confidence: 94 }, PASSES, false],
+    [
+      "not found, just certain",
+      { subStatus: "mailbox_not_found", confidence: 95 },
+      REJECTS.replace("11-03", "11-13"),
+      false,
+    ],
     [
       "not found, which does not reject here",
       { subStatus: "mailbox_not_found", settings: { policyReject: [] } },

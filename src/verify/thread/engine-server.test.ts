@@ -4,6 +4,7 @@ import { createLog } from "../../foundation/base/log.ts";
 import { OPERATOR } from "../../foundation/base/on-behalf-of.ts";
 import { createTestClock, type TestClock } from "../../testing/clock.ts";
 import { createMailNetworks, type MailNetwork, type MailNetworkOptions } from "../../testing/mail-network.ts";
+import type { PlannedRetry } from "../evidence.ts";
 import { type AttemptOrder, type Attempts, type MadeAttempt, OwnAttempts } from "../attempts.ts";
 import type { PausedReason } from "../smtp/outages.ts";
 import { PoolClosed } from "../smtp/pool.ts";
@@ -29,7 +30,13 @@ const orderOf = (submitted: string, more: Partial<AttemptOrder> = {}): AttemptOr
 /** Sessions that the test plays. */
 const playedSmtp = (drain: () => Promise<void> = async () => undefined) => {
   const listeners: Array<() => void> = [];
-  const played = { paused: null as PausedReason | null, mayTry: false, shortageMs: Number.NEGATIVE_INFINITY, open: 0 };
+  const played = {
+    isStopped: false,
+    paused: null as PausedReason | null,
+    mayTry: false,
+    shortageMs: Number.NEGATIVE_INFINITY,
+    open: 0,
+  };
   const smtp: EngineServerDeps["smtp"] = {
     outages: {
       current: () => played.paused,
@@ -37,7 +44,9 @@ const playedSmtp = (drain: () => Promise<void> = async () => undefined) => {
       lastShortageMs: () => played.shortageMs,
       onChange: (listener) => void listeners.push(listener),
       takeTurn: () => played.mayTry,
-      stop: () => undefined,
+      stop() {
+        played.isStopped = true;
+      },
     },
     egresses: { states: () => [], findings: () => [] },
     pacing: { countCooldowns: () => 0 },
@@ -204,13 +213,45 @@ test("the delay of the loop is measured while addresses of lists are under way",
   resolve({ kind: "repeat" });
   await settle();
   expect(posted).toMatchObject([{ kind: "outcomes", delay: { lateMs: 0, ownMs: 0 } }]);
+  // Nothing is measured and posted any more.
+  await clock.advance(2_000);
+  expect(clock.pending()).toBe(0);
+});
+
+test("the delay of the loop is not measured for single checks", async () => {
+  const clock = createTestClock();
+  const { promise, resolve } = Promise.withResolvers<MadeAttempt>();
+  const { server, posted } = serverOf({ clock, attempts: { make: () => promise, fail: () => ({ kind: "repeat" }) } });
+  const order = { ...orderOf("a", { onBehalfOf: { account: null, priority: "realtime" } }), number: 1 };
+  server.receive({ kind: "orders", orders: [order] });
+  await clock.advance(20);
+  resolve({ kind: "repeat" });
+  await settle();
+  expect(posted).toMatchObject([{ kind: "outcomes", delay: null }]);
+});
+
+test("evidence is posted without what else is in its buffer", async () => {
+  const clock = createTestClock();
+  const evidence = new Uint8Array(1_000).subarray(10, 13);
+  const traces = { attempts: 1, provider: null, finding: null };
+  const retry = { reason: "greylisted", wait_ms: 60_000, at: "" } as unknown as PlannedRetry;
+  const make = async (): Promise<MadeAttempt> => ({ kind: "retry", evidence, retry, ...traces });
+  const { server, posted } = serverOf({ clock, attempts: { make, fail: () => ({ kind: "repeat" }) } });
+  server.receive({ kind: "orders", orders: [{ ...orderOf("a"), number: 1 }] });
+  await settle();
+  const [message] = posted;
+  const outcome = message?.kind === "outcomes" ? message.outcomes[0] : undefined;
+  const made = outcome?.kind === "made" && outcome.made.kind === "retry" ? outcome.made.evidence : null;
+  expect([made?.byteLength, made?.buffer.byteLength]).toEqual([3, 3]);
 });
 
 test("draining ends every session, then says so", async () => {
   const clock = createTestClock();
   const pool = Promise.withResolvers<void>();
-  const { server, kinds } = serverOf({ clock, smtp: playedSmtp(() => pool.promise).smtp });
+  const { smtp, played } = playedSmtp(() => pool.promise);
+  const { server, kinds } = serverOf({ clock, smtp });
   server.receive({ kind: "drain" });
+  expect(played.isStopped).toBe(true);
   await settle();
   expect(kinds()).toEqual([]);
   pool.resolve();

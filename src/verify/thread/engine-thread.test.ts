@@ -147,6 +147,46 @@ describe("a thread that ends by itself", () => {
     expect(await failed).toContain("thread for mail servers");
   });
 
+  test("again and again with other orders: the longest wait is a minute, and after five good minutes it is short", async () => {
+    const { engine, clock, threads } = start();
+    const order = async (): Promise<void> => {
+      engine.make(orderOf("ada@x.example")).catch(() => undefined);
+      await nextTurn();
+    };
+    await order();
+    for (const waitMs of [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]) {
+      threads.at(-1)?.ended(new Error("again"));
+      const before = threads.length;
+      await order();
+      await clock.advance(waitMs - 1);
+      expect(threads).toHaveLength(before);
+      await clock.advance(1);
+      expect(threads).toHaveLength(before + 1);
+    }
+    for (let times = 0; times < 20; times++) {
+      await clock.advance(15_000);
+      threads.at(-1)?.message({ kind: "state", state: IDLE_STATE, mayTry: false, tally: new NetworkTally().take() });
+    }
+    const before = threads.length;
+    threads.at(-1)?.ended(new Error("again"));
+    await clock.advance(1_000);
+    expect(threads).toHaveLength(before + 1);
+  });
+
+  test("when nothing was ordered is started after the wait, too", async () => {
+    const { engine, clock, threads, answer } = start();
+    const made = engine.make(orderOf("ada@x.example"));
+    await nextTurn();
+    answer(threads[0]);
+    await made;
+    threads[0]?.ended(new Error("gone"));
+    engine.make(orderOf("bob@x.example")).catch(() => undefined);
+    await nextTurn();
+    expect(threads).toHaveLength(1);
+    await clock.advance(1_000);
+    expect(threads).toHaveLength(2);
+  });
+
   test("one that cannot be started is tried again", async () => {
     const { engine, clock, threads, answer, refuse } = start();
     refuse(true);
@@ -175,12 +215,15 @@ describe("a thread that ends by itself", () => {
     const { engine, clock, threads, ordersOf, answer } = start();
     const made = engine.make(orderOf("ada@x.example"));
     await nextTurn();
+    const number = ordersOf(threads[0])[0]?.number ?? 0;
     threads[0]?.ended(new Error("gone"));
-    answer(threads[0]);
+    threads[0]?.message({ kind: "outcomes", delay: null, outcomes: [{ number, kind: "closed" }] });
     await clock.advance(1_000);
     expect(ordersOf(threads[1])).toHaveLength(1);
+    threads[0]?.ended(new Error("exit status 1"));
     answer(threads[1]);
     expect(await made).toEqual(MADE);
+    expect(threads.map(({ isTerminated }) => isTerminated)).toEqual([true, false]);
   });
 });
 
@@ -194,6 +237,16 @@ describe("a thread that hangs", () => {
     await clock.advance(1_000);
     answer(threads[1]);
     expect(await made).toEqual(MADE);
+  });
+
+  test("is ended also while orders go on arriving", async () => {
+    const { engine, clock, threads } = start();
+    for (let times = 0; times < 3; times++) {
+      engine.make(orderOf("ada@x.example")).catch(() => undefined);
+      await nextTurn();
+      await clock.advance(SILENT_MS_MAX / 3);
+    }
+    expect(threads[0]?.isTerminated).toBe(true);
   });
 
   test("a pause of the whole process is no silence of the thread", async () => {

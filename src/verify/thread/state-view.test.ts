@@ -20,6 +20,7 @@ test("an outage of the other thread is noticed when it begins and ends, and each
   expect(view.outages.findings()).toEqual(["No DNS server responds."]);
   expect(view.outages.takeTurn()).toBe(false);
   view.update(out, true);
+  view.update(out, false);
   expect([view.outages.takeTurn(), view.outages.takeTurn()]).toEqual([true, false]);
   view.update(IDLE_STATE, false);
   expect(changes).toEqual(["dns_unavailable", "dns_unavailable", null]);
