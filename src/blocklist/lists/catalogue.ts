@@ -1,6 +1,7 @@
 import embedded from "../../../fixtures/blocklists.json" with { type: "json" };
 import { z } from "zod";
 import { type Result, err, ok } from "../../foundation/base/errors.ts";
+import { once } from "../../foundation/base/load-once.ts";
 import {
   type Blocklist,
   type Catalogue,
@@ -41,11 +42,11 @@ export const parseCatalogue = (json: unknown): Result<Catalogue, readonly string
 };
 
 /** The catalogue included in the program, without keys. */
-export const readEmbeddedCatalogue = (): Catalogue => {
+export const readEmbeddedCatalogue = once((): Catalogue => {
   const parsed = parseCatalogue(embedded);
   if (!parsed.ok) throw new Error(`The embedded blocklist catalogue is invalid. ${parsed.error.join(" ")}`);
   return parsed.value;
-};
+});
 
 const toBlocklist = (entry: CatalogueEntry): Blocklist => ({
   id: entry.id,

@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { systemClock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
+import { once } from "../base/load-once.ts";
 import { type DiskSpace, diskSpaceOf, keepDatabasePrivate, SecondDescriptor } from "./database-files.ts";
 import { CommittedFacts, type Fact } from "./facts.ts";
 import { GroupCommit } from "./group-commit.ts";
@@ -117,8 +118,10 @@ export interface DatabaseImage {
   readonly migrated: Migrated;
 }
 
+const newImage = once((): DatabaseImage => ({ bytes: newDatabase(), migrated: NEWLY_MIGRATED }));
+
 const openMemory = () => ({
-  sqlite: copyOf({ bytes: newDatabase(), migrated: NEWLY_MIGRATED }),
+  sqlite: copyOf(newImage()),
   migrated: ok(NEWLY_MIGRATED),
 });
 
