@@ -45,6 +45,9 @@ describe("a header that is signed", () => {
     ['"<victim@c.example>" <anna@b.example>', "anna@b.example"],
     ["=?utf-8?Q?x=20=3Cvictim=40c.example=3E?= <anna@b.example>", "anna@b.example"],
     ["<victim@c.example> <anna@b.example>", null],
+    ["x (victim@c.example) <anna@b.example>", null],
+    ["anna@b.example,victim@c.example", null],
+    [`${"x".repeat(2_000)} <anna@b.example>`, null],
     ['"a" <victim@c.example> "b" <anna@b.example>', null],
   ])("To: %s is to %p", async (to, recipient) => {
     expect(await provenTo(to)).toBe(recipient);

@@ -46,14 +46,13 @@ const payloadOf = (topic: string, message: ChannelMessage) => {
 };
 
 const topicOf = ({ pathname }: URL) => TOPIC.exec(pathname)?.[1] ?? "";
-const isOther = ({ hostname, searchParams }: URL) => hostname !== HOST && searchParams.get("channel") === MARK;
 
 /** ntfy.sh, or another ntfy server. Its JSON is posted to the root of the server. */
 export const NTFY: NotificationChannel = {
   name: "ntfy",
   title: "ntfy",
   example: "https://ntfy.sh/TOPIC, or https://ntfy.example.com/TOPIC?channel=ntfy&token=tk_…",
-  matches: (url) => url.hostname === HOST || isOther(url),
+  matches: ({ hostname, searchParams }) => hostname === HOST || searchParams.get("channel") === MARK,
   problem(url) {
     const token = url.searchParams.get("token");
     if (topicOf(url) === "")

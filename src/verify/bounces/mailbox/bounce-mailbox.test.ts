@@ -137,6 +137,23 @@ describe("while a key cannot be looked up", () => {
   });
 });
 
+test("an outage that is over does not count for the next one", async () => {
+  const app = start();
+  app.newKey({ mode: "live" });
+  const keys: Record<string, Zone[string]> = { [KEY]: "servfail" };
+  const { pass } = openSync(app, { keys });
+  const folder = new FakeFolder().deliver(1, bounceMailOf(ANNA));
+  await expect(pass(folder)).rejects.toThrow("could not be looked up");
+  await app.advance(KEY_WAIT_MS / 2);
+  keys[KEY] = { TXT: [KEY_RECORD] };
+  expect(await pass(folder)).toBe("done");
+  await app.advance(KEY_WAIT_MS / 2);
+  keys[KEY] = "servfail";
+  await expect(pass(folder.deliver(2, bounceMailOf("bert@shop.example.com")))).rejects.toThrow(
+    "could not be looked up",
+  );
+});
+
 test("another outage of a key, hours after the last, has an hour of its own", async () => {
   const app = start();
   app.newKey({ mode: "live" });

@@ -151,6 +151,13 @@ describe("a report is not believed", () => {
       "a report of more recipients than the limit",
       own({ recipients: Array.from({ length: 101 }, () => failedRecipient(ANNA)) }),
     ],
+    [
+      "an address in UTF-8 with a code point that does not exist",
+      own({
+        form: "global",
+        recipients: [failedRecipient("x").replace("rfc822; x", String.raw`utf-8; j\x{FFFFFF}@b.example`)],
+      }),
+    ],
     ["a status part that is too large", own({ recipients: [failedRecipient(ANNA), `X: ${"y".repeat(300_000)}`] })],
     [
       "a report to a fax",
@@ -204,6 +211,20 @@ describe("a report of qmail", () => {
     ["<victim@c.example>:\r\nSorry, no mailbox here by that name. (#5.1.1)", "unproven"],
   ])("%s", async (reason, expected) => {
     expect(await read(qmail(reason))).toBe(expected);
+  });
+
+  const failed = `<${ANNA}>:\r\nSorry, no mailbox here by that name. (#5.1.1)`;
+  const parts = (text: string, second: string) =>
+    text.replace(
+      "\r\n\r\n",
+      `\r\nContent-Type: multipart/mixed; boundary="=b"\r\n\r\n--=b\r\nContent-Type: text/plain\r\n\r\n`,
+    ) + `\r\n--=b\r\nContent-Type: ${second}\r\n\r\nx\r\n--=b--\r\n`;
+  test.each([
+    ["that is HTML", qmail(failed).replace("\r\n\r\n", "\r\nContent-Type: text/html\r\n\r\n")],
+    ["with another part", parts(qmail(failed), "text/plain")],
+    ["of more recipients than the limit", qmail(Array.from({ length: 101 }, () => failed).join("\r\n\r\n"))],
+  ])("%s is none", async (_, mail) => {
+    expect(await read(mail)).toBe("other");
   });
 
   test("with a message that was not ours is not believed", async () => {
