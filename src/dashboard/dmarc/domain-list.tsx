@@ -12,7 +12,7 @@ import { Sparkline } from "../components/chart.tsx";
 import { Empty, PageHead, Panel } from "../components/panel.tsx";
 import { Field, Filters, SelectField } from "../components/form.tsx";
 import { ButtonLink, DownloadLink, Link, Badge, HelpText } from "../components/inline.tsx";
-import { Pager } from "../components/pager.tsx";
+import { Pager, rowsParameter } from "../components/pager.tsx";
 import { type Column, Table, type TableRow } from "../components/table.tsx";
 import { Time, countText, numberText, Percent } from "../components/figures.tsx";
 import { page, type PageRoute } from "../page.ts";
@@ -23,7 +23,6 @@ import type { ShownTag } from "../../dmarc/tag-routes.ts";
 import { policyWords, DOMAIN_STATUS_WORDS, stepWords } from "./dmarc-words.ts";
 import type { DmarcPageUseCases } from "./use-cases.ts";
 
-const AT_ONCE = 200;
 const TEXT_CHARACTERS_MAX = 253;
 /** More tags than these are folded: the list of domains is what the page is for. */
 const TAGS_OPEN_MAX = 3;
@@ -35,6 +34,7 @@ const query = z.object({
   sort: z.enum(DOMAIN_ORDERS).default("worst"),
   /** The rows before this page. */
   cursor: z.coerce.number().int().min(0).max(100_000).default(0),
+  rows: rowsParameter,
 });
 type ListState = z.output<typeof query>;
 
@@ -43,8 +43,8 @@ export const domainListPages = ({ overview, tags }: DmarcPageUseCases): readonly
   page({ path: "/dmarc", query }, ({ viewer, query: state }) => {
     const counts = overview.countByStatus(viewer.caller);
     if (counts.size === 0) return { title: "DMARC", section: "dmarc", body: <FirstDomain /> };
-    const { status = null, text, tag = null, sort, cursor } = state;
-    const list = overview.list(viewer.caller, { status, text, tag, order: sort, limit: AT_ONCE, offset: cursor });
+    const { status = null, text, tag = null, sort, cursor, rows } = state;
+    const list = overview.list(viewer.caller, { status, text, tag, order: sort, limit: rows, offset: cursor });
     return listView({ list, counts, state, tags: tags.list(viewer.caller) });
   }),
   page({ path: "/dmarc.csv", query }, ({ request, viewer, query: { status = null, text, tag = null, sort } }) =>
@@ -63,7 +63,7 @@ interface ListProps {
 
 const listView = (props: ListProps): View => {
   const { list, counts, state, tags } = props;
-  const { cursor } = state;
+  const { cursor, rows } = state;
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
   return {
     title: "DMARC",
@@ -88,9 +88,10 @@ const listView = (props: ListProps): View => {
           <ListFilters {...state} tags={tags} />
           <ListRows {...list} sort={state.sort} />
           <Pager
-            next={list.hasMore ? String(cursor + AT_ONCE) : null}
+            next={list.hasMore ? String(cursor + rows) : null}
             shown={list.domains.length}
             total={listTotal(props)}
+            rows={rows}
           />
         </Panel>
       </>

@@ -87,6 +87,19 @@ describe("the list of domains", () => {
     expect([none.status, none.text.includes("No domain matches")]).toEqual([200, true]);
   });
 
+  test("has pages of 50 or 200 domains", async () => {
+    const { visitor, enrol } = await newTest();
+    for (let at = 0; at < 51; at++) await enrol(`shop-${String(at).padStart(2, "0")}.org`);
+    const first = await visitor.get("/dmarc?sort=name");
+    expect(first.text).toContain("1–50 of 51");
+    expect(first.text).not.toContain("shop-50.org");
+    const [, next = ""] = /rel="next" href="([^"]+)"/.exec(first.html) ?? [];
+    const second = await visitor.get(next.replaceAll("&amp;", "&"));
+    expect(second.text).toContain("51 of 51");
+    expect(second.text).toContain("shop-50.org");
+    expect((await visitor.get("/dmarc?sort=name&rows=200")).text).toContain("1–51");
+  });
+
   test("has its tags above it while they are few, and folds more", async () => {
     const { app, key, visitor, enrol } = await newTest();
     const id = await enrol();
