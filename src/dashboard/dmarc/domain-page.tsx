@@ -72,10 +72,14 @@ export const domainPages = (useCases: DmarcPageUseCases): readonly PageRoute[] =
               </>
             )}
           </Panel>
-          <div class="halves">
+          {summary.names.some(({ header_from: name }) => name !== row.domain) ? (
+            <div class="halves">
+              <Reporters id={id} reporters={reporters} />
+              <HeaderFromNames names={summary.names} />
+            </div>
+          ) : (
             <Reporters id={id} reporters={reporters} />
-            <HeaderFromNames names={summary.names} />
-          </div>
+          )}
         </>
       ),
     };
@@ -330,24 +334,20 @@ const MailChart = ({ domain, summary, days, changes }: MailChartProps) => {
   );
 };
 
-/** The domains in From. */
+/** The domains in From; shown where there is another one than the domain itself. */
 const HeaderFromNames = ({ names }: { readonly names: Summary["names"] }) => (
   <Panel title="Domains in From" isFlush>
-    {names.length === 0 ? (
-      <p class="panel-body soft">No report in this range.</p>
-    ) : (
-      <Table
-        caption="Domains in From (header_from)"
-        columns={[{ title: "Domain in From" }, { title: "Messages", align: "end" }, { title: "Aligned", align: "end" }]}
-        rows={names.map(({ header_from: name, messages, aligned }) => ({
-          key: name ?? "",
-          cells: [
-            name === null ? <span class="soft">other domains</span> : <span class="mono">{name}</span>,
-            numberText(messages),
-            <Percent part={aligned} whole={messages} />,
-          ],
-        }))}
-      />
-    )}
+    <Table
+      caption="Domains in From (header_from)"
+      columns={[{ title: "Domain in From" }, { title: "Messages", align: "end" }, { title: "Aligned", align: "end" }]}
+      rows={names.map(({ header_from: name, messages, aligned }) => ({
+        key: name ?? "",
+        cells: [
+          name === null ? <span class="soft">other domains</span> : <span class="mono">{name}</span>,
+          numberText(messages),
+          <Percent part={aligned} whole={messages} />,
+        ],
+      }))}
+    />
   </Panel>
 );

@@ -131,7 +131,7 @@ export const publicationReason = (publication: Publication): string => {
       return `Mail receivers send their reports to ${reportingAddress}. The first one can take up to 48 hours.`;
     case "missing":
     case "no_address":
-      return `Publish the record below, then check it here. No report can arrive before that.${isBarred(publication) ? " The operator of this service has to publish a record, too: see below." : ""}`;
+      return `Publish the record below, then check it here. No report can arrive before that.${isBarred(publication) ? " The operator of this service has to publish a record, too: see “For the operator of this service”." : ""}`;
     case "conflict":
       return advised?.message ?? messages.join(" ");
     case "not_authorised":

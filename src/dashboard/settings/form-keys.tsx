@@ -1,9 +1,11 @@
+import type { ComponentChildren } from "preact";
 import { z } from "zod";
 import { FORM_DEFAULTS, FORM_LIMIT_MAX, type FormSettings } from "../../accounts/form-keys.ts";
 import type { OwnKey, OwnKeys } from "../../accounts/keys.ts";
 import { FORM_CHECKS, type FormRules } from "../../foundation/base/form-rules.ts";
 import { manualHint } from "../../foundation/base/manual-hint.ts";
 import { CopyBlock } from "../components/copy.tsx";
+import { numberText } from "../components/figures.tsx";
 import { Button, Field, PostForm, SelectField, TextAreaField } from "../components/form.tsx";
 import { HelpText } from "../components/inline.tsx";
 import { Panel, Row } from "../components/panel.tsx";
@@ -127,8 +129,8 @@ export const FormKeyRows = ({ forms }: { readonly forms: FormRules }) => (
       <span class="mono">{forms.origins.join(" ")}</span>
     </Row>
     <Row label="What is checked">{Object.fromEntries(CHECKS)[forms.check]}</Row>
-    <Row label="Addresses of a visitor in an hour">{forms.visitorPerHour}</Row>
-    <Row label="Addresses in a day">{forms.perDay}</Row>
+    <Row label="Addresses of a visitor in an hour">{numberText(forms.visitorPerHour)}</Row>
+    <Row label="Addresses in a day">{numberText(forms.perDay)}</Row>
   </>
 );
 
@@ -144,39 +146,42 @@ interface FormKeyProps {
   readonly apiKey: Pick<OwnKey, "id" | "mode">;
   readonly forms: FormRules;
   readonly url: string;
+  /** Panels that every key has. */
+  readonly children: ComponentChildren;
 }
 
 /** The snippet for pages, a form to try it, and the settings. */
-export const FormKeyPanels = ({ apiKey: { id, mode }, forms, url }: FormKeyProps) => (
+export const FormKeyPanels = ({ apiKey: { id, mode }, forms, url, children }: FormKeyProps) => (
   <>
     <Panel title="Put it into your page">
-      <div class="form">
-        <p>
-          The script watches the email field of every form with <code>data-postwarden</code>, and says below the field
-          what is wrong. It never holds the form back.
+      <p>
+        The script watches the email field of every form with <code>data-postwarden</code>, and says below the field
+        what is wrong. It never holds the form back.
+      </p>
+      <CopyBlock text={snippetOf(forms.key, url)} label="The snippet" />
+      <p>If your page has a content security policy, add:</p>
+      <CopyBlock text={`script-src ${url}; connect-src ${url}`} label="For the content security policy" />
+      {url.startsWith("http:") && (
+        <p class="soft">
+          This service is reached without HTTPS. Browsers do not load the script into pages that use HTTPS.
         </p>
-        <CopyBlock text={snippetOf(forms.key, url)} label="The snippet" />
-        <p>If your page has a content security policy, add:</p>
-        <CopyBlock text={`script-src ${url}; connect-src ${url}`} label="For the content security policy" />
-        {url.startsWith("http:") && (
-          <p class="soft">
-            This service is reached without HTTPS. Browsers do not load the script into pages that use HTTPS.
-          </p>
-        )}
-      </div>
+      )}
     </Panel>
     <div class="columns even">
-      <Panel title="Try it" id="try">
-        <form class="form" method="get" data-postwarden="">
-          <Field name="email" label="Email" type="email" placeholder="someone@gmial.com" autocomplete="off" />
-          <p class="hint" data-tried="">
-            {mode === "live" && forms.check === "mailbox"
-              ? "Leave the field with Tab. Each address costs a credit."
-              : "Leave the field with Tab."}
-          </p>
-          <script src="/widget.js" data-key={forms.key} defer />
-        </form>
-      </Panel>
+      <div class="stack">
+        <Panel title="Try it" id="try">
+          <form class="form" method="get" data-postwarden="">
+            <Field name="email" label="Email" type="email" placeholder="someone@gmial.com" autocomplete="off" />
+            <p class="hint" data-tried="">
+              {mode === "live" && forms.check === "mailbox"
+                ? "Leave the field with Tab. Each address costs a credit."
+                : "Leave the field with Tab."}
+            </p>
+            <script src="/widget.js" data-key={forms.key} defer />
+          </form>
+        </Panel>
+        {children}
+      </div>
       <Panel title="Change">
         <PostForm action={`/settings/keys/${id}/publishable`} class="form">
           <SettingFields forms={forms} />

@@ -228,14 +228,21 @@ const KeyPage = ({ apiKey, url }: { readonly apiKey: OwnKey; readonly url: strin
           )}
         </Rows>
       </Panel>
-      {revokedAtMs === null && forms !== null && <FormKeyPanels {...{ apiKey, forms, url }} />}
-      {revokedAtMs === null && <ChangeKey id={id} />}
+      {revokedAtMs !== null ? null : forms === null ? (
+        <div class="columns even">
+          <ChangeKey id={id} />
+        </div>
+      ) : (
+        <FormKeyPanels {...{ apiKey, forms, url }}>
+          <ChangeKey id={id} />
+        </FormKeyPanels>
+      )}
     </>
   );
 };
 
 const ChangeKey = ({ id }: { readonly id: string }) => (
-  <div class="columns even">
+  <>
     <Panel title="Rotate">
       <PostForm action={`/settings/keys/${id}/rotate`} class="form">
         <p>Replaces the secret. Name, usage and rate limit of the key stay.</p>
@@ -252,5 +259,5 @@ const ChangeKey = ({ id }: { readonly id: string }) => (
         </Button>
       </PostForm>
     </Panel>
-  </div>
+  </>
 );

@@ -118,7 +118,7 @@ export const WindowPanels = ({ windows: { windows }, isOwner, isOperator }: Pane
       <Table
         caption="Maintenance windows"
         columns={[
-          { title: "When", isMain: true },
+          { title: "When", isMain: true, isText: true },
           { title: "Now" },
           { title: "Set by" },
           { title: "Remove", isTitleHidden: true, align: "end" },

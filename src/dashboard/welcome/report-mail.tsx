@@ -124,7 +124,7 @@ const Records = ({ host, found, reportMail: { mailHost } }: ReportMailProps) => 
   <Panel title="2. Publish two DNS records" isFlush>
     <Table
       caption="Records to publish"
-      columns={[{ title: "Name", isMono: true }, { title: "Type" }, { title: "Value", isMono: true }, { title: "For" }]}
+      columns={[{ title: "Name", isMain: true }, { title: "Type" }, { title: "Value" }, { title: "For", isText: true }]}
       rows={serviceRecords(host, mailHost).map(({ host: name, type, value, purpose }) => ({
         key: type,
         cells: [<Copyable text={name} />, type, <Copyable text={value} />, purpose],

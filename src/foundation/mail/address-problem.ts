@@ -29,7 +29,7 @@ const SENTENCES = {
   domain_trailing_dot: "The domain ends with a dot.",
   domain_consecutive_dots: "The domain has two dots in a row.",
   domain_forbidden_character: "The domain has a character other than letters, digits and hyphens.",
-  domain_misplaced_hyphen: "A label of the domain has a hyphen where none may stand.",
+  domain_misplaced_hyphen: "A label of the domain has a hyphen in a place where hyphens are not allowed.",
   domain_numeric_tld: "The top-level domain consists of digits only.",
   domain_invalid_idn: "The domain is not a valid internationalised domain name (UTS 46).",
   literal_unclosed: "The address literal is not closed by a square bracket at the end.",
