@@ -9,7 +9,7 @@ import { Table, type TableRow } from "../components/table.tsx";
 import { countText, numberText, Time } from "../components/figures.tsx";
 import { usePage } from "../visit.ts";
 import { wordsOfReason } from "../components/verification.tsx";
-import { rowNumber } from "./list-facts.tsx";
+import { isOpenList, rowNumber } from "./list-facts.tsx";
 import type { ReasonCounts } from "./list-result.tsx";
 import { showOptions } from "./list-download.tsx";
 import { cleanAddress } from "../../bulk/results/results-csv.ts";
@@ -38,14 +38,20 @@ export interface RowsPanelProps {
   readonly next: string | null;
 }
 
-/** The result of a row: its sub_status in words. */
-const ResultBadge = ({ row }: { readonly row: WaitingRow }) => {
+/** The result of a row: its sub_status in words. A list that has ended verifies no further row. */
+const ResultBadge = ({ job, row }: Pick<RowsPanelProps, "job"> & { readonly row: WaitingRow }) => {
   const { subStatus, dueAtMs } = row;
   const { nowMs } = usePage();
   if (subStatus !== null) {
     const { kind, label } = wordsOfReason(subStatus);
     return <Badge kind={kind}>{label}</Badge>;
   }
+  if (!isOpenList({ job }))
+    return (
+      <Badge kind="unknown" icon="ban">
+        Not verified
+      </Badge>
+    );
   return (
     <>
       <Badge kind="unknown" icon="clock">
@@ -96,7 +102,7 @@ const RowTable = ({ job, rows }: Pick<RowsPanelProps, "job" | "rows">) => (
           )}
         </Link>,
         <>
-          <ResultBadge row={row} />
+          <ResultBadge {...{ job, row }} />
           {row.suggestion !== null && <span class="second">meant {domainOf(row.suggestion)}?</span>}
         </>,
         row.subStatus === null ? "" : row.qualityScore,

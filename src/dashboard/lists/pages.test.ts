@@ -524,6 +524,9 @@ describe("one list", () => {
     expect(app.credits().held).toBe(2);
     const done = await visitor.submit(`${path}/cancel`);
     expect(done.text).toContain("The list is cancelled");
+    expect(done.text).toContain("Not verified");
+    expect(done.text).not.toContain("Waiting");
+    expect((await visitor.get(`${path}/rows/0`)).text).toContain("The list ended before this address was verified");
     expect(app.credits()).toEqual({ available: 100, held: 0 });
     const lists = (await visitor.get("/lists")).text;
     expect(lists).toContain("0 of 2 rows finished");

@@ -289,15 +289,20 @@ interface RowPageProps {
   readonly account: string;
 }
 
-const NotFinished = ({ row }: Pick<RowPageProps, "row">) => (
-  <Callout kind="unknown" label="Waiting" title="This address is not verified yet">
-    {row.dueAtMs > 0 && (
-      <>
-        The next attempt is <Time atMs={row.dueAtMs} />: the mail server asked to try again later.
-      </>
-    )}
-  </Callout>
-);
+const NotFinished = ({ job, row }: Pick<RowPageProps, "job" | "row">) =>
+  isOpenList({ job }) ? (
+    <Callout kind="unknown" label="Waiting" title="This address is not verified yet">
+      {row.dueAtMs > 0 && (
+        <>
+          The next attempt is <Time atMs={row.dueAtMs} />: the mail server asked to try again later.
+        </>
+      )}
+    </Callout>
+  ) : (
+    <Callout kind="unknown" label="Not verified" title="The list ended before this address was verified">
+      <p>It cost no credit.</p>
+    </Callout>
+  );
 
 const AboutRow = ({ job, row }: Pick<RowPageProps, "job" | "row">) => (
   <Panel title="Row" isFlush>
@@ -349,7 +354,7 @@ const RowPage = ({ job, row, result, evidence, account }: RowPageProps) => {
         requestedMs={job.createdAtMs}
         finishedMs={result === null ? null : row.verifiedAtMs}
       />
-      {result === null ? <NotFinished row={row} /> : <Conclusion result={result} evidence={evidence} />}
+      {result === null ? <NotFinished {...{ job, row }} /> : <Conclusion result={result} evidence={evidence} />}
       <Columns
         side={
           <>
