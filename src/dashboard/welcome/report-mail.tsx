@@ -124,10 +124,17 @@ const Records = ({ host, found, reportMail: { mailHost } }: ReportMailProps) => 
   <Panel title="2. Publish two DNS records" isFlush>
     <Table
       caption="Records to publish"
-      columns={[{ title: "Name", isMain: true }, { title: "Type" }, { title: "Value" }, { title: "For", isText: true }]}
+      columns={[{ title: "Name", isMain: true, isText: true }, { title: "Type" }, { title: "Value", isText: true }]}
       rows={serviceRecords(host, mailHost).map(({ host: name, type, value, purpose }) => ({
         key: type,
-        cells: [<Copyable text={name} />, type, <Copyable text={value} />, purpose],
+        cells: [
+          <>
+            <Copyable text={name} />
+            <p class="soft small">{purpose}</p>
+          </>,
+          type,
+          <Copyable text={value} />,
+        ],
       }))}
     />
     <div class="panel-body actions">
