@@ -60,7 +60,7 @@ describe("a target", () => {
     ["router.home.arpa", ".home.arpa"],
     ["listed.example", "test keys"],
     ["someone@example.com", "after the @"],
-    ["exa mple.com", "Not a domain"],
+    ["exa mple.com", "Not a domain: it has white space inside."],
     ["exa_mple.com", "Not a domain"],
     ["-a.com", "Not a domain"],
     ["a..com", "Not a domain"],

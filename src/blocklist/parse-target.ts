@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { err, ok, type Result } from "../foundation/base/errors.ts";
 import type { KeyMode } from "../foundation/base/secrets.ts";
 import type { Target } from "./lists/query-name.ts";
-import { describeProblem } from "../foundation/mail/address-problem.ts";
+import { describeNoDomain } from "../foundation/mail/address-problem.ts";
 import { parseDomain } from "../foundation/mail/domain.ts";
 import { isPublicSuffix } from "../foundation/mail/organisational-domain.ts";
 import { createAddressPolicy } from "../foundation/net/public-address.ts";
@@ -74,7 +74,7 @@ const readAddress = (text: string): Result<Target, string> => {
 const readDomain = (text: string, mode: KeyMode): Result<Target, string> => {
   if (text.includes("@")) return err("Not a domain. Give only the part after the @.");
   const parsed = parseDomain(text);
-  if (!parsed.ok) return err(`Not a domain: ${describeProblem(parsed.error)}`);
+  if (!parsed.ok) return err(describeNoDomain(parsed.error));
   const { ascii, unicode } = parsed.value;
   if (/(?![\d#*©®™])\p{Emoji}/u.test(unicode))
     return err("Not a domain: emoji are not allowed in domain names (RFC 5892).");

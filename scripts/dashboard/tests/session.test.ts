@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { HttpClient } from "../http-client.ts";
+import { leave, signedIn } from "./browser.ts";
 import { facts, sessionOf } from "./facts.ts";
 
 const SESSION = "pw_session";
@@ -39,6 +40,30 @@ describe("a session", () => {
     const thief = new HttpClient(facts.url);
     thief.setCookie(SESSION, token);
     expect((await thief.get("/")).location).toBe("/sign-in");
+  });
+});
+
+describe("a form whose session has ended", () => {
+  test("has what was typed again after the sign-in, once, and other pages have nothing of it", async () => {
+    const { context, page, ...person } = await signedIn("owner");
+    const names = page.getByLabel("Domains", { exact: true });
+    const signIn = async () => {
+      await page.waitForURL("**/sign-in?**");
+      await page.getByLabel("Email address").fill(credentials.email);
+      await page.getByLabel("Password").fill(credentials.password);
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.waitForURL("**/dmarc/new");
+    };
+    await page.goto("/dmarc/new");
+    await names.fill("typed-lab.com");
+    await context.clearCookies();
+    await page.getByRole("button", { name: "Enroll" }).click();
+    await signIn();
+    expect(await names.inputValue()).toBe("typed-lab.com");
+    await page.reload();
+    expect(await names.inputValue()).toBe("");
+    expect(person.problems).toEqual([]);
+    await leave();
   });
 });
 

@@ -309,6 +309,39 @@
     // An upload takes as long as the line is slow; anything else can be tried again.
     if (!isUpload) setTimeout(() => settle(form, button), SENDING_MS_MAX);
   });
+  // ── What was typed into a form comes back after signing in, where its session had ended
+  const TYPED = "pw_typed";
+  const TYPED_MS_MAX = 1_800_000;
+  const TYPED_CHARACTERS_MAX = 200_000;
+  const isSignIn = location.pathname.startsWith("/sign-in");
+  const typedFields = (form) =>
+    [...form.elements].filter(({ name, type }) => name && !["hidden", "password", "file", "submit"].includes(type));
+
+  document.addEventListener("submit", (event) => {
+    const { target: form } = event;
+    if (event.defaultPrevented || form.method !== "post" || isSignIn) return;
+    const fields = typedFields(form).filter(({ type, checked }) => checked || !["checkbox", "radio"].includes(type));
+    const values = fields.map(({ name, value }) => [name, value]);
+    const typed = JSON.stringify({ page: location.pathname, action: form.action, values, atMs: Date.now() });
+    if (typed.length <= TYPED_CHARACTERS_MAX) sessionStorage.setItem(TYPED, typed);
+  });
+
+  const restoreTyped = () => {
+    const typed = JSON.parse(sessionStorage.getItem(TYPED) ?? "null");
+    if (typed === null) return;
+    // Any other page than the sign-in means that the form was sent.
+    if (isSignIn) return sessionStorage.setItem(TYPED, JSON.stringify({ ...typed, isUnsent: true }));
+    sessionStorage.removeItem(TYPED);
+    if (!typed.isUnsent || typed.page !== location.pathname || Date.now() - typed.atMs > TYPED_MS_MAX) return;
+    const form = [...all("form[method=post]")].find(({ action }) => action === typed.action);
+    for (const field of form ? typedFields(form) : []) {
+      const values = typed.values.filter(([name]) => name === field.name).map(([, value]) => value);
+      if (["checkbox", "radio"].includes(field.type)) field.checked = values.includes(field.value);
+      else if (values.length > 0) [field.value] = values;
+    }
+  };
+  restoreTyped();
+
   // A page that the browser kept, when somebody goes back to it.
   addEventListener("pageshow", () => {
     for (const form of all("form[data-sending]")) settle(form, form.querySelector("button[data-label]"));

@@ -64,3 +64,9 @@ export const findHiddenCharacter = (text: string): AddressProblem | null => {
   if (INVISIBLE.test(text)) return "invisible_character";
   return text.includes("\ufffd") ? "damaged_encoding" : null;
 };
+
+/** The same about a text that should be a domain alone: "Not a domain: it has white space inside." */
+export const describeNoDomain = (problem: AddressProblem): string => {
+  const sentence = SENTENCES[problem].replace(/^The (address|domain) has/, "it has");
+  return `Not a domain: ${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}`;
+};

@@ -8,6 +8,7 @@ import {
   isUnchecked,
   type SpikeCause,
   findCauses,
+  usedAuthentication,
 } from "./failure-causes.ts";
 
 const dkim = (
@@ -193,5 +194,26 @@ describe("the results of failing mail", () => {
     ],
   ])("%p", (text, failing) => {
     expect(failingResults("example.com", failing)).toBe(text);
+  });
+});
+
+describe("the authentication that a source uses", () => {
+  const SIGNED = record([dkim("example.com", "s1", "pass")], [spf("bounces.example.com", "pass")], 95);
+  const OTHERS = record([dkim("example.com", "other", "fail")], [spf("example.com", "fail")], 4);
+  const FOREIGN = record([dkim("mcsv.net", "k2", "pass")], [spf("mail.mcsv.net", "pass")], 995);
+
+  test("has the selectors and the envelope of its mail, passing or not", () => {
+    expect(usedAuthentication("example.com", [[SIGNED], [record([dkim("example.com", "s2", "fail")], [])]])).toEqual({
+      selectors: new Set(["s1", "s2"]),
+      usesSpf: true,
+    });
+  });
+
+  test("has nothing that only single messages have", () => {
+    expect(usedAuthentication("example.com", [[], [FOREIGN, OTHERS]])).toEqual({
+      selectors: new Set(),
+      usesSpf: false,
+    });
+    expect(usedAuthentication("example.com", [[SIGNED, OTHERS]]).selectors).toEqual(new Set(["s1"]));
   });
 });

@@ -26,6 +26,8 @@ export interface SpikeCause {
 const EXPLAINED_MIN = 0.5;
 /** Authentication that is usual passed for this share of the mail before. */
 const USUAL_MIN = 0.2;
+/** Authentication that is used at all is that of this share of the mail. */
+const USED_MIN = 0.05;
 
 /**
  * Finds out why mail of a source fails: which aligned authentication usually passed, and now fails or is missing. Where mail is signed
@@ -236,11 +238,27 @@ const namedResult = (kind: "dkim" | "spf", record: Omit<CauseRecord, "count">, h
 
 const fixedResult = (text: string): NamedResult => ({ name: "", text: () => text });
 
-/** What the failing mail of a source is authenticated with, whether it passes or not. */
-export const usedAuthentication = (domain: string, records: readonly CauseRecord[]) => {
-  const all = records.flatMap((record) => alignedAuthentications(record, domain));
-  return {
-    selectors: new Set(all.flatMap(({ kind, selector }) => (kind === "dkim" && selector !== null ? [selector] : []))),
-    usesSpf: all.some(({ kind }) => kind === "spf"),
-  };
+/**
+ * What mail of a source is authenticated with, whether it passes or not: what `USED_MIN` of the messages of one of the groups have.
+ * Anybody can send a few through a service, with signatures of others.
+ */
+export const usedAuthentication = (domain: string, groups: ReadonlyArray<readonly CauseRecord[]>) => {
+  const selectors = new Set<string>();
+  let usesSpf = false;
+  for (const records of groups) {
+    const messages = new Map<string | null, number>();
+    for (const record of records) {
+      const used = alignedAuthentications(record, domain);
+      // Null stands for SPF.
+      const names = used.flatMap(({ kind, selector }) => (kind === "spf" ? null : (selector ?? [])));
+      for (const name of new Set(names)) messages.set(name, (messages.get(name) ?? 0) + record.count);
+    }
+    const enough = USED_MIN * sumOf(records, "count");
+    for (const [name, count] of messages) {
+      if (count < enough) continue;
+      if (name === null) usesSpf = true;
+      else selectors.add(name);
+    }
+  }
+  return { selectors, usesSpf };
 };

@@ -215,7 +215,7 @@ export const readDetail = (
   return {
     causes: hasPassedBefore ? findCauses(domain, before, failing) : [],
     results: failingResults(domain, failing),
-    ...usedAuthentication(domain, [...before, ...failing]),
+    ...usedAuthentication(domain, [before, failing]),
     addresses: failingAddresses(sources, new Set(numbers), {
       fromDay: Math.max(sinceDay, range.fromDay),
       toDay: Math.max(lastDay, range.fromDay),

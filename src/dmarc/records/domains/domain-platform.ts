@@ -13,7 +13,7 @@ import { mergeRua } from "../record/merge.ts";
 import { recordHost } from "../record/record.ts";
 import { isIP } from "node:net";
 import { err, ok, type Result } from "../../../foundation/base/errors.ts";
-import { describeProblem } from "../../../foundation/mail/address-problem.ts";
+import { describeNoDomain } from "../../../foundation/mail/address-problem.ts";
 import { parseDomain } from "../../../foundation/mail/domain.ts";
 import { isPublicSuffix } from "../../../foundation/mail/organisational-domain.ts";
 
@@ -140,7 +140,7 @@ const findOtherForm = (text: string): string | null => {
 
 const readDomain = (text: string, mode: KeyMode): Result<string, string> => {
   const parsed = parseDomain(text);
-  if (!parsed.ok) return err(`Not a domain: ${describeProblem(parsed.error).replace(/^The address has/, "it has")}`);
+  if (!parsed.ok) return err(describeNoDomain(parsed.error));
   const { ascii, unicode } = parsed.value;
   if (!ascii.includes(".")) return err(`"${unicode}" is a single label, no domain on the public internet.`);
   const isBelow = (ending: string) => ascii.endsWith(`.${ending}`);
