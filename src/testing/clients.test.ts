@@ -52,6 +52,7 @@ const EXPECTED = [
   "404 not_found",
   "400 Invalid request body",
   "401 unauthorized",
+  "The URL must begin with https:// or http://",
   "deleted",
 ];
 
@@ -90,6 +91,11 @@ const refused = async (call: () => Promise<unknown>) => {
 await refused(() => client.getVerification({ id: "../account" }));
 await refused(() => client.createVerification({ body: { email: "" } }));
 await refused(() => new Postwarden({ url, key: "wrong" }).getAccount());
+try {
+  new Postwarden({ url: "example.com", key });
+} catch (error) {
+  console.log(String(error).split(": ")[1]);
+}
 await client.deleteVerification({ id: check.id });
 console.log("deleted");
 `;
@@ -122,6 +128,10 @@ def refused(call):
 refused(lambda: client.get_verification(id="../account"))
 refused(lambda: client.create_verification(body={"email": ""}))
 refused(lambda: Postwarden(url, "wrong").get_account())
+try:
+    Postwarden("example.com", key)
+except ValueError as error:
+    print(error)
 client.delete_verification(id=check["id"])
 print("deleted")
 `;

@@ -134,6 +134,7 @@ export class Postwarden {
   #timeoutMs;
 
   constructor({ url, key, fetch = globalThis.fetch, timeoutMs = 120_000 }) {
+    if (!/^https?:\\/\\//.test(url)) throw new TypeError("The URL must begin with https:// or http://");
     this.#url = url.replace(/\\/+$/, "");
     this.#key = key;
     this.#fetch = fetch;

@@ -22,7 +22,7 @@ export interface Caller {
 /** Finds the caller by the `Authorization` header: `"disabled"` when the account is, undefined without a valid key. */
 export type Authenticate = (authorization: string | null) => Caller | "disabled" | undefined;
 
-const REALM = 'Bearer realm="postwarden"';
+const REALM = 'realm="postwarden"';
 
 const BASIC_CHARACTERS_MAX = 1_000;
 
@@ -34,10 +34,11 @@ const asBearer = (authorization: string | null): string | null => {
   return `Bearer ${pair.slice(pair.indexOf(":") + 1)}`;
 };
 
-const unauthorized = () =>
+/** Amazon SNS sends a password only after a challenge that it knows. */
+const unauthorized = (scheme: "Bearer" | "Basic") =>
   new AppError("unauthorized", {
     message: "Missing or invalid API key. Send it as: Authorization: Bearer <API_KEY>",
-    headers: { "www-authenticate": REALM },
+    headers: { "www-authenticate": `${scheme} ${REALM}` },
   });
 
 const accountDisabled = () =>
@@ -131,7 +132,7 @@ export class Guard {
   ): Caller {
     const given = request.headers.get("authorization");
     const caller = this.authenticate(route.acceptsBasic === true ? asBearer(given) : given);
-    if (caller === undefined) throw unauthorized();
+    if (caller === undefined) throw unauthorized(route.acceptsBasic === true ? "Basic" : "Bearer");
     if (caller === "disabled") throw accountDisabled();
     const { scope } = route;
     const { forms = null } = caller;

@@ -85,6 +85,15 @@ describe("a reported bounce", () => {
     const confirmation = { ...topic, Type: "SubscriptionConfirmation", Message: "Confirm.", SubscribeURL };
     const subscribed = await report(app, key, JSON.stringify(confirmation), headers);
     expect(subscribed.body.confirmation).toEqual({ topic: topic.TopicArn, url: SubscribeURL });
+    // Nobody but Amazon sees the response.
+    const filters = { accountId: app.accountId(), actionBegin: "bounces." };
+    const recorded = () => app.service.accounts.audit.list(filters, { before: null, limit: 10 });
+    expect(recorded()).toMatchObject([{ action: "bounces.subscription", subject: SubscribeURL }]);
+    const long = JSON.stringify({ ...confirmation, SubscribeURL: `${SubscribeURL}${"x".repeat(2_048)}` });
+    expect((await report(app, key, long, headers)).body.counts).toMatchObject({ unreadable: 1 });
+    const testKey = app.newKey({ mode: "test" });
+    expect((await report(app, testKey, JSON.stringify(confirmation), headers)).status).toBe(200);
+    expect(recorded()).toHaveLength(1);
     const recipient = {
       emailAddress: "anna@shop.example.com",
       status: "5.1.1",
@@ -117,11 +126,13 @@ describe("a reported bounce", () => {
       const authorization = `Basic ${Buffer.from(`bounces:${password}`).toString("base64")}`;
       const headers = { authorization, "content-type": "text/plain" };
       const body = method === "POST" ? line("5.1.1") : null;
-      return (await app.handle(new Request(`http://localhost${path}`, { method, headers, body }))).status;
+      const answer = await app.handle(new Request(`http://localhost${path}`, { method, headers, body }));
+      return [answer.status, answer.headers.get("www-authenticate")];
     };
-    expect(await send("POST", PATH, key)).toBe(200);
-    expect(await send("POST", PATH, `${key}x`)).toBe(401);
-    expect(await send("GET", PATH, key)).toBe(401);
+    expect(await send("POST", PATH, key)).toEqual([200, null]);
+    // Amazon SNS sends a password only after this.
+    expect(await send("POST", PATH, `${key}x`)).toEqual([401, 'Basic realm="postwarden"']);
+    expect(await send("GET", PATH, key)).toEqual([401, 'Bearer realm="postwarden"']);
   });
 
   test("with a test key is answered the same, and not stored", async () => {

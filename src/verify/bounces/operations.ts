@@ -48,7 +48,9 @@ const reportSchema = namedResponse("BounceReport", {
   confirmation: z
     .object({
       topic: textField("The topic of Amazon SNS."),
-      url: textField("The URL that confirms the subscription. Open it yourself; Postwarden never does."),
+      url: textField(
+        "The URL that confirms the subscription. Open it yourself; Postwarden never does. With a live key it is also in the audit log.",
+      ),
     })
     .nullable()
     .meta({ description: "Where a new subscription of Amazon SNS is confirmed; null for all other requests." }),

@@ -33,8 +33,10 @@ export const readLogLines = (text: string, nowMs: number): Result<EventsRead, Ev
 /** SNS hands out confirmations only below amazonaws.com: anything else is a stranger's link. */
 const SNS_HOST = /^sns\.[a-z0-9-]{1,40}\.amazonaws\.com(?:\.cn)?$/;
 
+const URL_CHARACTERS_MAX = 2_048;
+
 const confirmationUrl = (text: string): string | null => {
-  const url = URL.parse(text);
+  const url = text.length > URL_CHARACTERS_MAX ? null : URL.parse(text);
   return url !== null &&
     url.protocol === "https:" &&
     url.port === "" &&

@@ -2,7 +2,7 @@ import type { Clock } from "../../foundation/base/clock.ts";
 import { AppError } from "../../foundation/base/errors.ts";
 import { backgroundTurn } from "../../foundation/base/fair-queue.ts";
 import { JSON_BODY_BYTES_MAX, parseJson, readBytes } from "../../foundation/http/body.ts";
-import type { Guard } from "../../foundation/http/guard.ts";
+import type { Act, Guard } from "../../foundation/http/guard.ts";
 import { rowsById, sendPage } from "../../foundation/http/list-page.ts";
 import { attachment, sendJson, sendText, streamRows } from "../../foundation/http/response.ts";
 import { handle, serveRoutes } from "../../foundation/http/route.ts";
@@ -23,6 +23,9 @@ const PROBLEMS = {
   unknown_format:
     "This is no event of Amazon SES, SendGrid, Mailgun or Postmark. Send lines of the log of Postfix as text/plain.",
 } as const;
+
+/** For the owner, who confirms a subscription: the response goes to Amazon SNS. */
+const ASKED_ONLY: Act<void> = { work: async () => undefined, isRecordedUnchanged: () => true };
 
 const isPlainText = (request: Request): boolean =>
   /^text\/plain\b/i.test(request.headers.get("content-type")?.trim() ?? "");
@@ -50,8 +53,11 @@ export const createBounceRoutes = ({ guard, bounces, clock }: BounceRouteDeps) =
       const log = isPlainText(request) ? new TextDecoder().decode(bytes) : null;
       const read = log === null || isJsonText(log) ? readJsonEvents(parseJson(bytes), nowMs) : readLogLines(log, nowMs);
       if (!read.ok) throw new AppError("Invalid request body", { message: PROBLEMS[read.error] });
+      const { confirmation } = read.value;
       const events = await bounces.add(caller, read.value.events);
-      return sendJson(request, { counts: countOutcomes(events), events, confirmation: read.value.confirmation });
+      if (confirmation !== null && caller.mode === "live")
+        await guard.perform(caller, { action: "bounces.subscription", subject: confirmation.url }, ASKED_ONLY);
+      return sendJson(request, { counts: countOutcomes(events), events, confirmation });
     }),
 
     handle(LIST_BOUNCES, ({ query, caller, request }) => {
