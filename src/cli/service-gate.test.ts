@@ -77,6 +77,17 @@ test("1,000 requests may wait; more get 503 at once, until a place is free", asy
   expect(new Set((await Promise.all(waiting)).map(({ status }) => status))).toEqual(new Set([404]));
 });
 
+test("a thousand requests that gave up leave their places to others", async () => {
+  const { get, open, clock } = setUp();
+  const waiting = Array.from({ length: 1_000 }, () => get("/nowhere"));
+  await clock.advance(30_000);
+  expect(new Set((await Promise.all(waiting)).map(({ status }) => status))).toEqual(new Set([503]));
+  const next = get("/nowhere");
+  await clock.advance(0);
+  open();
+  expect((await next).status).toBe(404);
+});
+
 test("callers are unknown until the service is composed", () => {
   const { callerOf, open } = setUp();
   const request = new Request("http://localhost/");

@@ -88,6 +88,14 @@ describe("while another process holds the database", () => {
     close();
   });
 
+  test("what still waits at the end fails, and nothing waits for the database", async () => {
+    const { outcomes, write, close } = hold("closing.db");
+    write("a");
+    close();
+    await settle();
+    expect(outcomes).toEqual(["a failed"]);
+  });
+
   test("a write fails after five seconds; a later one goes on waiting", async () => {
     const { theirs, clock, outcomes, write, close } = hold("five-seconds.db");
     write("a");

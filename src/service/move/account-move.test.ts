@@ -237,6 +237,7 @@ describe("an account is not written", () => {
       "1 unfinished lists",
       "UPDATE bulk_jobs SET status = 'running' WHERE number = (SELECT max(number) FROM bulk_jobs)",
     ],
+    ["1 unfinished lists", "UPDATE bulk_jobs SET is_resetting = 1 WHERE number = (SELECT max(number) FROM bulk_jobs)"],
     [
       "1 unread report mails",
       "UPDATE dmarc_ingestions SET status = 'pending' WHERE rowid = (SELECT max(rowid) FROM dmarc_ingestions)",

@@ -214,11 +214,10 @@ describe("a report of qmail", () => {
   });
 
   const failed = `<${ANNA}>:\r\nSorry, no mailbox here by that name. (#5.1.1)`;
-  const parts = (text: string, second: string) =>
-    text.replace(
-      "\r\n\r\n",
-      `\r\nContent-Type: multipart/mixed; boundary="=b"\r\n\r\n--=b\r\nContent-Type: text/plain\r\n\r\n`,
-    ) + `\r\n--=b\r\nContent-Type: ${second}\r\n\r\nx\r\n--=b--\r\n`;
+  const parts = (text: string, second: string) => {
+    const first = '\r\nContent-Type: multipart/mixed; boundary="=b"\r\n\r\n--=b\r\nContent-Type: text/plain\r\n\r\n';
+    return `${text.replace("\r\n\r\n", first)}\r\n--=b\r\nContent-Type: ${second}\r\n\r\nx\r\n--=b--\r\n`;
+  };
   test.each([
     ["that is HTML", qmail(failed).replace("\r\n\r\n", "\r\nContent-Type: text/html\r\n\r\n")],
     ["with another part", parts(qmail(failed), "text/plain")],
