@@ -244,6 +244,7 @@ describe("a thread that hangs", () => {
     for (let times = 0; times < 3; times++) {
       engine.make(orderOf("ada@x.example")).catch(() => undefined);
       await nextTurn();
+      expect(clock.pending()).toBe(1);
       await clock.advance(SILENT_MS_MAX / 3);
     }
     expect(threads[0]?.isTerminated).toBe(true);
