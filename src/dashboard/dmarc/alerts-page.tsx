@@ -104,7 +104,11 @@ const RuleSwitches = ({ row }: { readonly row: DomainRow }) => (
   >
     <Table
       caption="Alert rules"
-      columns={[{ title: "Rule" }, { title: "State" }, { title: "Change", isTitleHidden: true, align: "end" }]}
+      columns={[
+        { title: "Rule", isText: true },
+        { title: "State" },
+        { title: "Change", isTitleHidden: true, align: "end" },
+      ]}
       rows={ALERT_RULES.map((rule) => {
         const { name, words, description } = rule;
         const isOn = isRuleOn(row, rule);
