@@ -97,7 +97,10 @@ class ReportImport {
     }
     this.#batch.push(one);
     this.#batchBytes += one.bytes.byteLength;
-    if (this.#batch.length >= BATCH_MAX || this.#batchBytes >= BATCH_BYTES_MAX) await this.#store();
+    if (this.#batch.length < BATCH_MAX && this.#batchBytes < BATCH_BYTES_MAX) return;
+    await this.#store();
+    // The batch is garbage now; without this hint the heap of a long import keeps growing.
+    Bun.gc(true);
   }
 
   /** Stores the last batch and makes everything durable. */
@@ -120,8 +123,6 @@ class ReportImport {
     this.#batch = [];
     this.#batchBytes = 0;
     this.#sync();
-    // The batch is garbage now; without this hint the heap keeps growing.
-    Bun.gc(true);
   }
 
   #incoming({ input, bytes }: { readonly input: string; readonly bytes: Uint8Array }) {

@@ -154,7 +154,7 @@ const serveUntilSignal = async ({ db, http, removeShownKeys }: OpenedServer, opt
     metrics: service.metrics,
   });
   removeShownKeys();
-  systemClock.after(RELEASE_AFTER_MS, () => Bun.gc(true));
+  const cancelRelease = systemClock.after(RELEASE_AFTER_MS, () => Bun.gc(true));
   log.info("listening", { url: baseUrl, host: config.host, port: http.port });
 
   await service.correctPlannedTimes();
@@ -182,6 +182,7 @@ const serveUntilSignal = async ({ db, http, removeShownKeys }: OpenedServer, opt
   await notifyReady(io.environment, log);
 
   log.info("stopping", { signal: await stopSignal });
+  cancelRelease();
   await Promise.all([jobs.stop(), stopService(service, { http, reports })]);
   platform.close();
   freshResolver.close();

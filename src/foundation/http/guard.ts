@@ -34,7 +34,9 @@ const asBearer = (authorization: string | null): string | null => {
   return `Bearer ${pair.slice(pair.indexOf(":") + 1)}`;
 };
 
-/** Amazon SNS sends a password only after a challenge that it knows. */
+/** A header of all requests of Amazon SNS, which sends a password only after a challenge that it knows. */
+const SNS_HEADER = "x-amz-sns-message-type";
+
 const unauthorized = (scheme: "Bearer" | "Basic") =>
   new AppError("unauthorized", {
     message: "Missing or invalid API key. Send it as: Authorization: Bearer <API_KEY>",
@@ -132,7 +134,8 @@ export class Guard {
   ): Caller {
     const given = request.headers.get("authorization");
     const caller = this.authenticate(route.acceptsBasic === true ? asBearer(given) : given);
-    if (caller === undefined) throw unauthorized(route.acceptsBasic === true ? "Basic" : "Bearer");
+    if (caller === undefined)
+      throw unauthorized(route.acceptsBasic === true && request.headers.has(SNS_HEADER) ? "Basic" : "Bearer");
     if (caller === "disabled") throw accountDisabled();
     const { scope } = route;
     const { forms = null } = caller;

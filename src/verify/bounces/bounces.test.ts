@@ -122,17 +122,19 @@ describe("a reported bounce", () => {
   test("needs a key, which may be the password of HTTP Basic on this route only", async () => {
     const app = startWith(CATCH_ALL);
     const { key } = app.newKey({ mode: "live" });
-    const send = async (method: string, path: string, password: string) => {
+    const send = async (method: string, path: string, password: string, more: Record<string, string> = {}) => {
       const authorization = `Basic ${Buffer.from(`bounces:${password}`).toString("base64")}`;
-      const headers = { authorization, "content-type": "text/plain" };
+      const headers = { authorization, "content-type": "text/plain", ...more };
       const body = method === "POST" ? line("5.1.1") : null;
       const answer = await app.handle(new Request(`http://localhost${path}`, { method, headers, body }));
       return [answer.status, answer.headers.get("www-authenticate")];
     };
     expect(await send("POST", PATH, key)).toEqual([200, null]);
+    expect(await send("POST", PATH, `${key}x`)).toEqual([401, 'Bearer realm="postwarden"']);
     // Amazon SNS sends a password only after this.
-    expect(await send("POST", PATH, `${key}x`)).toEqual([401, 'Basic realm="postwarden"']);
-    expect(await send("GET", PATH, key)).toEqual([401, 'Bearer realm="postwarden"']);
+    const ofSns = { "x-amz-sns-message-type": "Notification" };
+    expect(await send("POST", PATH, `${key}x`, ofSns)).toEqual([401, 'Basic realm="postwarden"']);
+    expect(await send("GET", PATH, key, ofSns)).toEqual([401, 'Bearer realm="postwarden"']);
   });
 
   test("with a test key is answered the same, and not stored", async () => {
