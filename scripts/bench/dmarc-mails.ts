@@ -9,10 +9,13 @@ const DAYS = 30;
 
 export const orgOf = (n: number): string => `reporter${n % REPORTERS}.example`;
 
+/** After so many reports the addresses, days and reporters repeat. The counts then differ: otherwise it would be the same report, sent twice. */
+const REPEATED_AFTER = 9_000;
+
 /** Ten rows: aligned ones, one passed on, and failing ones from changing addresses. */
 const rowsOf = (n: number): readonly SampleRow[] =>
   Array.from({ length: ROWS }, (_, row): SampleRow => {
-    const count = 1 + ((n + row) % 9);
+    const count = 1 + ((n + Math.floor(n / REPEATED_AFTER) + row) % 9);
     if (row < 6) return { ip: `192.0.2.${row + 1}`, count };
     if (row === 6)
       return {
