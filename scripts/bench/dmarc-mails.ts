@@ -9,7 +9,7 @@ const DAYS = 30;
 
 export const orgOf = (n: number): string => `reporter${n % REPORTERS}.example`;
 
-/** After so many reports the addresses, days and reporters repeat. The counts then differ: otherwise it would be the same report, sent twice. */
+/** Reports after which addresses, days and reporters repeat. The counts then differ: otherwise it would be the same report, sent twice. */
 const REPEATED_AFTER = 9_000;
 
 /** Ten rows: aligned ones, one passed on, and failing ones from changing addresses. */

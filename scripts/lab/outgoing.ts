@@ -188,7 +188,10 @@ const warnOnly = async (
   let logged = "";
   const isLogged = async (): Promise<boolean> => {
     logged = (await Bun.file(postfixLog).text()).split("\n").findLast((line) => line.includes(SUPPRESSED)) ?? "";
-    return logged.includes("warn: ");
+    if (logged.includes("warn: ")) return true;
+    // On a busy machine the answer may come after Postfix has gone on without it.
+    await rcpt(POSTFIX_IP, SUPPRESSED);
+    return false;
   };
   await eventually(isLogged, LOGGED_MS_MAX);
   await supervisor.kill(name);
