@@ -188,7 +188,7 @@ test("requests that wait for a turn are taken of each caller in turn", async () 
   const begun: string[] = [];
   let nowMs = 0;
   const app = createServer({
-    // Each look at the clock takes so long that only few requests begin at once.
+    // The clock moves at each look, so only a few requests begin at once.
     ...{ log, clock: { ...clock, monotonicMs: () => (nowMs += 1) }, clients: new ClientAddresses([]) },
     callerOf: ({ headers }) => headers.get("authorization"),
     applicationOf: (path) => {
