@@ -93,7 +93,15 @@ try {
   process.exit(1);
 }
 
-const child = spawn(bun, process.argv.slice(2), { stdio: "inherit" });
+/**
+ * Tests keep the memory that they free and collect garbage on one thread: a quarter of their time on a virtual machine, where page
+ * faults are dear. Measured with `time npm test`, with and without.
+ */
+const FOR_TESTS = { MIMALLOC_PURGE_DELAY: "-1", BUN_JSC_numberOfGCMarkers: "1" };
+const args = process.argv.slice(2);
+const env = args.includes("test") ? { ...FOR_TESTS, ...process.env } : process.env;
+
+const child = spawn(bun, args, { stdio: "inherit", env });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
 // A supervisor that ends only npm would leave the server behind: when our parent is gone, it is to end too.
 const parent = process.ppid;
