@@ -94,12 +94,12 @@ try {
 }
 
 /**
- * Tests keep the memory that they free and collect garbage on one thread: a quarter of their time on a virtual machine, where page
- * faults are dear. Measured with `time npm test`, with and without.
+ * Tests and the simulated fleet keep the memory that they free and collect garbage on one thread: up to a quarter of their time on a
+ * virtual machine, where page faults are dear. Measured with `time npm test`, with and without.
  */
 const FOR_TESTS = { MIMALLOC_PURGE_DELAY: "-1", BUN_JSC_numberOfGCMarkers: "1" };
 const args = process.argv.slice(2);
-const env = args.includes("test") ? { ...FOR_TESTS, ...process.env } : process.env;
+const env = args.includes("test") || args.includes("fleet") ? { ...FOR_TESTS, ...process.env } : process.env;
 
 const child = spawn(bun, args, { stdio: "inherit", env });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));

@@ -135,7 +135,7 @@ export const REPORT_HOST = "reports.fleet-watch.net";
 const ACCOUNT = "fleet";
 const MINUTE_MS = 60_000;
 /** What the timetable does rarely enough to be done once a day here. */
-const RARE = /forget|purge/i;
+const RARE = /expire|purge|rebuild/i;
 
 /** The whole service, composed as in production, with a clock and a DNS of its own. */
 export interface FleetWorld {
