@@ -1,11 +1,12 @@
 import type { Clock } from "../foundation/base/clock.ts";
 import { AppError } from "../foundation/base/errors.ts";
+import { TurnGate } from "../foundation/base/turn-gate.ts";
 import type { Log } from "../foundation/base/log.ts";
 import type { CallerOf } from "./callers.ts";
 import type { HttpApplication } from "./http-application.ts";
 import type { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { errorResponse, failureResponse } from "../foundation/http/error-response.ts";
-import { RequestGate, releaseBody } from "../foundation/http/request-memory.ts";
+import { releaseBody } from "../foundation/http/request-memory.ts";
 import { requestIdOf, createRequestLog, loggedPath } from "../foundation/http/request-log.ts";
 import { hasUsableHost, pathOf, targetOf, withRoutableUrl } from "../foundation/http/request-target.ts";
 import { addSecurityHeaders } from "../foundation/http/security-headers.ts";
@@ -48,7 +49,7 @@ export const createServer = ({
   isTls = false,
 }: ServerOptions): HttpApp => {
   const requestLog = createRequestLog({ log, clock }, clients);
-  const gate = new RequestGate(clock);
+  const gate = new TurnGate(clock);
   const respond = async (request: Request): Promise<Response> => {
     if (isLivenessProbe(request)) return Response.json(LIVENESS, { headers: { "x-request-id": requestIdOf(request) } });
     const waiting = mayWait(request) ? gate.enter(() => callerOf(request)) : null;

@@ -14,13 +14,13 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   dashboard: 168_457,
   dmarc: 224_468,
   doctor: 14_099,
-  foundation: 106_564,
+  foundation: 106_626,
   "main.ts": 133,
   notifications: 35_099,
-  service: 52_662,
-  verify: 78_037,
+  service: 52_667,
+  verify: 78_112,
 };
-const FILES_MAX = 775;
+const FILES_MAX = 776;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

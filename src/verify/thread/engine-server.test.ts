@@ -258,3 +258,25 @@ test("draining ends every session, then says so", async () => {
   await settle();
   expect(kinds()).toEqual(["state", "drained"]);
 });
+
+test("orders that come at once begin a few in each turn, the accounts in turn; those of lists begin at once", async () => {
+  // A clock that moves at each look: no turn has time for many of them.
+  let nowMs = 0;
+  const clock = Object.assign(createTestClock(), { monotonicMs: () => (nowMs += 1) });
+  const begun: string[] = [];
+  const make = async ({ submitted }: AttemptOrder): Promise<MadeAttempt> => {
+    begun.push(submitted);
+    return { kind: "repeat" };
+  };
+  const { server } = serverOf({ clock, attempts: { make, fail: () => ({ kind: "repeat" }) } });
+  const by = (account: string, priority: "realtime" | "bulk") => ({ onBehalfOf: { account, priority } });
+  const many = Array.from({ length: 200 }, () => orderOf("many", by("many", "realtime")));
+  const orders = [...many, orderOf("one", by("one", "realtime")), orderOf("list", by("many", "bulk"))];
+  server.receive({ kind: "orders", orders: orders.map((order, number) => ({ ...order, number })) });
+  expect(begun.length).toBeLessThan(20);
+  expect(begun).toContain("list");
+  await settle();
+  await settle();
+  expect(begun).toContain("one");
+  while (begun.length < orders.length) await nextTurn();
+});

@@ -1,4 +1,5 @@
 import { type Clock, nextTurn } from "../../foundation/base/clock.ts";
+import { TurnGate } from "../../foundation/base/turn-gate.ts";
 import type { Attempts } from "../attempts.ts";
 import { PoolClosed } from "../smtp/pool.ts";
 import type { SmtpView } from "../smtp/open.ts";
@@ -23,6 +24,7 @@ const SAMPLE_MS = 5;
 
 /** Makes the attempts that another thread orders, and posts what it must know of the sessions with mail hosts. */
 export class EngineServer {
+  readonly #gate: TurnGate;
   #outcomes: OrderOutcome[] = [];
   #delay: LoopDelay | null = null;
   #underWay = 0;
@@ -32,12 +34,21 @@ export class EngineServer {
   #postedShortageMs = Number.NEGATIVE_INFINITY;
 
   constructor(private readonly deps: EngineServerDeps) {
+    this.#gate = new TurnGate(deps.clock);
     deps.smtp.outages.onChange(() => this.#postState());
   }
 
   receive(message: ToThread): void {
     if (message.kind === "drain") void this.#drain();
-    else for (const order of message.orders) void this.#make(order);
+    else for (const order of message.orders) void this.#makeInTurn(order);
+  }
+
+  /** Lists limit what they order by the delay of the loop; single checks, which come as they please, begin a few in each turn. */
+  async #makeInTurn(order: NumberedOrder): Promise<void> {
+    const { priority, account } = order.onBehalfOf;
+    const waiting = priority === "realtime" ? this.#gate.enter(() => account) : null;
+    if (waiting !== null) await waiting;
+    await this.#make(order);
   }
 
   async #make(order: NumberedOrder): Promise<void> {
