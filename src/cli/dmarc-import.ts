@@ -20,6 +20,8 @@ import { CommandFailed, type Io } from "./io.ts";
 /** Mails and files that are read and stored together. */
 const BATCH_MAX = 256;
 const BATCH_BYTES_MAX = 16 * 1024 * 1024;
+/** Batches after which the garbage is collected: without this hint the heap of a long import keeps growing. */
+const COLLECT_AFTER = 2;
 /** Pages of the write-ahead log before a checkpoint: more than in a server, for speed. */
 const CHECKPOINT_PAGES = 8_000;
 
@@ -71,13 +73,15 @@ interface ImportOptions {
   readonly tally: ImportTally;
 }
 
-/** Stores mails and files in batches. A result is printed only when it is durable. */
+/** Stores mails and files in batches, one while the next is read. A result is printed only when it is durable. */
 class ReportImport {
   readonly #database: ReportDatabase;
   readonly #options: ImportOptions;
   readonly #ingestions: ImportSlice["ingestions"];
   #batch: Extract<ReportBytes, { problem: null }>[] = [];
   #batchBytes = 0;
+  #sinceCollect = 0;
+  #storing: Promise<void> = Promise.resolve();
   /** Lines about reports that are not yet durable. */
   #lines: string[] = [];
 
@@ -98,13 +102,21 @@ class ReportImport {
     this.#batch.push(one);
     this.#batchBytes += one.bytes.byteLength;
     if (this.#batch.length < BATCH_MAX && this.#batchBytes < BATCH_BYTES_MAX) return;
-    await this.#store();
-    // The batch is garbage now; without this hint the heap of a long import keeps growing.
-    Bun.gc(true);
+    await this.#storing;
+    this.#collectGarbage();
+    this.#storing = this.#store();
+    // The promise may reject before the next file awaits it.
+    this.#storing.catch(() => undefined);
+  }
+
+  /** Resolves when what was begun is stored. Never rejects. */
+  async settle(): Promise<void> {
+    await this.#storing.catch(() => undefined);
   }
 
   /** Stores the last batch and makes everything durable. */
   async finish(): Promise<void> {
+    await this.#storing;
     if (this.#batch.length > 0) await this.#store();
   }
 
@@ -114,15 +126,22 @@ class ReportImport {
 
   async #store(): Promise<void> {
     const batch = this.#batch;
+    this.#batch = [];
+    this.#batchBytes = 0;
     const rows = await this.#ingestions.ingestFiles(batch.map((one) => this.#incoming(one)));
     for (const [at, row] of rows.entries()) {
       const input = batch[at]?.input ?? "";
       this.#options.tally.add(input, row);
       this.#note(ingestionLine(input, row));
     }
-    this.#batch = [];
-    this.#batchBytes = 0;
     this.#sync();
+  }
+
+  #collectGarbage(): void {
+    this.#sinceCollect += 1;
+    if (this.#sinceCollect < COLLECT_AFTER) return;
+    this.#sinceCollect = 0;
+    Bun.gc(true);
   }
 
   #incoming({ input, bytes }: { readonly input: string; readonly bytes: Uint8Array }) {
@@ -157,15 +176,19 @@ const importFiles = async (
   });
   const hide = showImport(io, tally);
   const readAll = async (): Promise<void> => {
-    for (const file of files) {
-      for await (const one of readReportBytes(file, stdin)) {
-        await reports.add(one);
+    try {
+      for (const file of files) {
+        for await (const one of readReportBytes(file, stdin)) {
+          await reports.add(one);
+          if (isInterrupted) break;
+        }
+        tally.finishFile(file);
         if (isInterrupted) break;
       }
-      tally.finishFile(file);
-      if (isInterrupted) break;
+      await reports.finish();
+    } finally {
+      await reports.settle();
     }
-    await reports.finish();
     db.sqlite.run("PRAGMA synchronous = FULL");
   };
   try {

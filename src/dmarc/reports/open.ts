@@ -8,7 +8,7 @@ import { SmtpReceiver } from "../../foundation/net/smtp-receiver.ts";
 import { AuthenticationJob, AuthenticationStore } from "./authentication/authentication-job.ts";
 import { createMailAuthentication } from "./authentication/mail-authentication.ts";
 import { DiskReserve, ReportQueue } from "./ingest/ingestion-store.ts";
-import { IMPORT_PACE, Ingest } from "./ingest/ingest.ts";
+import { Ingest } from "./ingest/ingest.ts";
 import { openIngestStores, type IngestStores } from "./ingest/ingest-stores.ts";
 import { IngestionWorker } from "./ingest/ingestion-worker.ts";
 import { Ingestions } from "./ingest/ingestions.ts";
@@ -41,7 +41,6 @@ export class ImportSlice {
     this.ingest = new Ingest(runtime, {
       stores: this.stores,
       authenticate,
-      pace: IMPORT_PACE,
       ...(reader && { reader }),
     });
     this.ingestions = new Ingestions(runtime, {

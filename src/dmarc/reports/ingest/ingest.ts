@@ -27,23 +27,14 @@ export interface IngestItem {
   readonly isGivenUp?: boolean;
 }
 
-/** How much is written in one transaction: mails and files, and rows of reports. */
-export interface IngestPace {
-  readonly items: number;
-  readonly rows: number;
-}
-
-/** A transaction that holds the event loop for some 20 ms. */
-const SERVER_PACE: IngestPace = { items: 64, rows: ROWS_PER_COMMIT };
-/** For a process that does nothing else: fewer flushes to disk, short enough for a server on the same database. */
-export const IMPORT_PACE: IngestPace = { items: 256, rows: 3 * ROWS_PER_COMMIT };
+/** Mails and files written in one transaction: as many as another thread reads meanwhile. */
+const ITEMS_PER_COMMIT = 32;
 
 /** What ingesting uses beside the runtime. */
 export interface IngestDeps {
   readonly stores: IngestStores;
   /** Null where no mail is authenticated. */
   readonly authenticate: AuthenticateMail | null;
-  readonly pace?: IngestPace;
   /** By default files are read in this thread. */
   readonly reader?: FileReader;
 }
@@ -59,7 +50,6 @@ const WRITES_MAX = 3;
  * `internal_error` and does not affect the others.
  */
 export class Ingest {
-  readonly #pace: IngestPace;
   readonly #rowsAhead: RowsAhead;
   readonly #reader: FileReader;
 
@@ -67,7 +57,6 @@ export class Ingest {
     private readonly runtime: DbClockLog,
     private readonly deps: IngestDeps,
   ) {
-    this.#pace = deps.pace ?? SERVER_PACE;
     this.#reader = deps.reader ?? readingHere();
     this.#rowsAhead = new RowsAhead(runtime, deps.stores);
   }
@@ -96,13 +85,13 @@ export class Ingest {
     };
     for await (const parsed of this.#unpackAndParse(items, { bytesLeft: unpackedBytesMax })) {
       const more = weightOfRows(parsed.readings);
-      if (batch.length > 0 && rows + more > this.#pace.rows) await flush();
+      if (batch.length > 0 && rows + more > ROWS_PER_COMMIT) await flush();
       const authenticated = this.#authenticate(parsed, findDomain);
       // The promise may reject before the flush awaits it.
       authenticated.catch(() => undefined);
       batch.push(authenticated);
       rows += more;
-      if (rows >= this.#pace.rows || batch.length >= this.#pace.items) await flush();
+      if (rows >= ROWS_PER_COMMIT || batch.length >= ITEMS_PER_COMMIT) await flush();
       if (clock.monotonicMs() < turnEndsMs) continue;
       await nextTurn();
       turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;

@@ -162,8 +162,8 @@ export class IngestionWorker {
   }
 }
 
-/** Ingestions read together. */
-const BATCH_MAX = 64;
+/** Ingestions read together: while some are written, another thread reads the next. */
+const BATCH_MAX = 256;
 const BATCH_BYTES_MAX = 8 * 1024 * 1024;
 /** Of one domain, while others wait. */
 export const BATCH_PER_DOMAIN_MAX = 8;
