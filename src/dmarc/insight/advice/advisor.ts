@@ -66,12 +66,13 @@ const LEFT_OUT_MAX = 10;
  * DNS does.
  */
 export const createAdvisor = (options: AdvisorOptions): Advisor => {
-  const { reading, clock } = options;
+  const { clock } = options;
   return async (domain) => {
     const today = dayOfTime(clock.nowMs());
     const window = { fromDay: today - WINDOW_DAYS + 1, toDay: today };
-    const reporters = reading.domainReporters(domain.number);
-    const facts = await gatherFacts(options, domain, window);
+    const reporters = options.reading.domainReporters(domain.number);
+    const reading = options.reading.only(decidingVouchers(reporters));
+    const facts = await gatherFacts({ ...options, reading }, domain, window);
     const first = advise(facts);
     if (reporters.isCovered || reporters.unknown.length === 0 || first.next === null) return first;
     const others: Advice[] = [];
@@ -142,7 +143,7 @@ const gatherFacts = async (
     reportedDays: days.length,
     policyDays,
     policyAgeDays: today - policyDay,
-    reporters: countReporters(days.map((day) => reportersOf(reading, number, day))),
+    reporters: countReporters(reportersByDay(reading, number, window)),
     sources,
     recentSources,
     recentUnchecked: () => uncheckedIn(options, domain, { read, sources: recentSources, range: recent }),
@@ -281,11 +282,10 @@ const littleMailOf = (
   const { messages, failing } = weighMail(
     read.sources(range).map((source) => ({ ...source, isAwaited: false, history: null })),
   );
-  const days = reading.reportsPerDay(number, range).map(({ day }) => day);
   return {
     messages,
     failing: sumBy(failing, failingMessages),
-    reporters: countReporters(days.map((day) => reportersOf(reading, number, day))),
+    reporters: countReporters(reportersByDay(reading, number, range)),
   };
 };
 
@@ -326,9 +326,14 @@ const unknownReportersOf = (reading: RollupStore, number: number, window: DayRan
 
 export type Advisor = (domain: DomainRow) => Promise<Advice>;
 
-/** Who reported about a day: the domain that their mail is authenticated as, or the name in reports that the owner uploaded. */
-const reportersOf = (reading: RollupStore, number: number, day: number) =>
-  reading.reporters(number, { fromDay: day, toDay: day }).map((one) => one.authenticatedAs ?? one.reporter);
+/**
+ * Who reported about each day of a range: the domain that their mail is authenticated as, or the name in reports that the owner
+ * uploaded.
+ */
+const reportersByDay = (reading: RollupStore, number: number, range: DayRange): readonly (readonly string[])[] =>
+  [...Map.groupBy(reading.reporterDays(number, range), ({ day }) => day).values()].map((of) =>
+    of.map(({ authenticatedAs, reporter }) => authenticatedAs ?? reporter),
+  );
 
 /** How many reporters reported about at least two days. */
 export const countReporters = (days: readonly (readonly string[])[]): number => {

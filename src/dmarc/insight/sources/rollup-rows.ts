@@ -26,6 +26,11 @@ export interface ReporterTotals {
   readonly lastDay: number;
 }
 
+/** A reporter on a day. */
+export interface ReporterDay extends Pick<ReporterTotals, "reporter" | "authenticatedAs"> {
+  readonly day: number;
+}
+
 export interface NameTotals {
   /** The header_from domain; empty for all that are not at or below the monitored domain. */
   readonly name: string;

@@ -8,6 +8,7 @@ import {
   type ReportDay,
   type ReportedDay,
   type SourceDayTotals,
+  type ReporterDay,
   type ReporterTotals,
   type SourceAddress,
   type UntrustedTotals,
@@ -73,6 +74,9 @@ const reportersWhere = (between: string) =>
   `SELECT reporter, ${UNTRUSTED_AUTHOR} author, CASE WHEN is_trusted AND min(author) = max(author) THEN nullif(max(author), '') END
     authenticatedAs, is_trusted voucher, total(reports) reports, ${FEW_SUMS}, max(day) lastDay FROM dmarc_daily_reporters WHERE ${between}
     GROUP BY reporter, is_trusted, ${UNTRUSTED_AUTHOR} ORDER BY 6 DESC, reporter, 2, is_trusted`;
+const reporterDaysWhere = (between: string) =>
+  `SELECT day, reporter, CASE WHEN is_trusted AND min(author) = max(author) THEN nullif(max(author), '') END authenticatedAs
+    FROM dmarc_daily_reporters WHERE ${between} GROUP BY day, reporter, is_trusted, ${UNTRUSTED_AUTHOR} ORDER BY day`;
 const REPORTER_NAMES = `SELECT org FROM (SELECT org FROM dmarc_reports WHERE domain = ? AND day = ? AND is_complete = 1
   ORDER BY number DESC LIMIT ?) WHERE org IS NOT NULL`;
 const REPORTED_POLICIES = `SELECT day, group_concat(DISTINCT json_extract(policy, '$.p')) policies FROM dmarc_reports
@@ -93,122 +97,125 @@ interface RollupOptions {
   readonly vouchers?: readonly number[];
 }
 
+/** The statements of all stores that count the same reports: of all, or with `isRestricted` of some vouchers. */
+const prepareRollups = ({ sqlite }: Pick<Db, "sqlite">, isRestricted: boolean) => {
+  const between = isRestricted ? `${DAYS} AND ${VOUCHED}` : `${DAYS} AND ?4 IS NOT NULL`;
+  const sql = statements({
+    totals: () => sqlite.prepare<Totals, Between>(`SELECT ${SUMS} FROM dmarc_daily WHERE ${between}`),
+    untrusted: () =>
+      sqlite.prepare<UntrustedTotals, Days>(
+        `SELECT total(reports) reports, total(messages) messages FROM dmarc_daily_reporters WHERE ${DAYS} AND is_trusted = 0`,
+      ),
+    perDay: () =>
+      sqlite.prepare<DayTotals, Between>(
+        `SELECT day, ${SUMS} FROM dmarc_daily WHERE ${between} GROUP BY day ORDER BY day`,
+      ),
+    storedSources: () => sqlite.prepare<Stored<StoredSource, "isVouched">, [number]>(STORED_SOURCES),
+    addresses: () => sqlite.prepare<Stored<SourceAddress, "isConfirmed" | "isAsked">, [string]>(ADDRESSES),
+    reporters: () => sqlite.prepare<ReporterTotals, Between>(reportersWhere(between)),
+    reporterDays: () => sqlite.prepare<ReporterDay, Between>(reporterDaysWhere(between)),
+    reporterNames: () => sqlite.prepare<{ org: string }, [number, number, number]>(REPORTER_NAMES),
+    reportsPerDay: () =>
+      sqlite.prepare<ReportDay, Between>(
+        `SELECT day, total(reports) reports, ${FEW_SUMS} FROM dmarc_daily_reporters WHERE ${between} GROUP BY day ORDER BY day`,
+      ),
+    names: () =>
+      sqlite.prepare<NameTotals, Between>(
+        `SELECT name, ${FEW_SUMS} FROM dmarc_daily_names WHERE ${between} GROUP BY name ORDER BY 2 DESC, name`,
+      ),
+    reportedPolicies: () => sqlite.prepare<ReportedDay, [...Between, string]>(REPORTED_POLICIES),
+    span: () => sqlite.prepare<{ firstDay: number | null; lastDay: number | null }, [number, number]>(SPAN),
+    domainDays: () => sqlite.prepare<DomainDay, [string, number, number]>(DOMAIN_DAYS),
+    countsPerDayOfFew: () =>
+      sqlite.prepare<DayTotals, [...Between, string]>(
+        `${FEW_SOURCES_DAYS} ${isRestricted ? `AND ${VOUCHED}` : "AND ?4 IS NOT NULL"} GROUP BY d.day ORDER BY d.day`,
+      ),
+    countsPerDay: () =>
+      sqlite.prepare<DayTotals, [...Between, string]>(
+        `SELECT day, ${SUMS} FROM dmarc_daily
+      WHERE ${between} AND source IN (SELECT value FROM json_each(?5)) GROUP BY day ORDER BY day`,
+      ),
+    perSourceDay: () =>
+      sqlite.prepare<SourceDayTotals, [...Between, string]>(
+        `SELECT source, day, ${FEW_SUMS}, total(forwarded) forwarded FROM dmarc_daily
+      WHERE ${between} AND source IN (SELECT value FROM json_each(?5)) GROUP BY source, day`,
+      ),
+    userClassifications: () =>
+      sqlite.prepare<UserClassification, [number]>(
+        "SELECT key, classification, at_ms atMs, note FROM dmarc_source_words WHERE domain = ?",
+      ),
+    setUserClassification: () =>
+      sqlite.prepare<unknown, [number, string, Classification, number, string | null]>(SET_CLASSIFICATION),
+    removeUserClassification: () =>
+      sqlite.prepare<unknown, [number, string]>("DELETE FROM dmarc_source_words WHERE domain = ? AND key = ?"),
+  });
+  const sourceTotals = new SourceTotalsStore({ sqlite }, { trustedOnly: isRestricted });
+  return { sql, sourceTotals, reporters: new ReporterStore({ sqlite }), isRestricted };
+};
+
 /**
  * Reads the daily rollups of reports; no query reads a record. `domain` is always the `number` of a domain. Days without
  * mail are absent. With `trustedOnly` everything that is counted by day counts the reports only on which decisions rely, and only
  * sources that these name are there: no other report changes anything that is read.
  */
 export class RollupStore {
-  readonly #sqlite;
   readonly #vouchers: string | null;
-  readonly #isRestricted: boolean;
-  readonly #reporterStore;
-  readonly #sql;
-  readonly #sourceTotals;
+  readonly #prepared: ReturnType<typeof prepareRollups>;
 
-  constructor({ sqlite }: Pick<Db, "sqlite">, { trustedOnly = false, vouchers }: RollupOptions = {}) {
-    const isRestricted = trustedOnly || vouchers !== undefined;
-    const between = isRestricted ? `${DAYS} AND ${VOUCHED}` : `${DAYS} AND ?4 IS NOT NULL`;
-    this.#sqlite = sqlite;
+  constructor(
+    private readonly db: Pick<Db, "sqlite">,
+    { trustedOnly = false, vouchers }: RollupOptions = {},
+    prepared: ReturnType<typeof prepareRollups> | null = null,
+  ) {
     this.#vouchers = vouchers === undefined ? null : JSON.stringify(vouchers);
-    this.#isRestricted = isRestricted;
-    this.#reporterStore = new ReporterStore({ sqlite });
-    this.#sourceTotals = new SourceTotalsStore({ sqlite }, { trustedOnly: isRestricted });
-    this.#sql = statements({
-      totals: () => sqlite.prepare<Totals, Between>(`SELECT ${SUMS} FROM dmarc_daily WHERE ${between}`),
-      untrusted: () =>
-        sqlite.prepare<UntrustedTotals, Days>(
-          `SELECT total(reports) reports, total(messages) messages FROM dmarc_daily_reporters WHERE ${DAYS} AND is_trusted = 0`,
-        ),
-      perDay: () =>
-        sqlite.prepare<DayTotals, Between>(
-          `SELECT day, ${SUMS} FROM dmarc_daily WHERE ${between} GROUP BY day ORDER BY day`,
-        ),
-      storedSources: () => sqlite.prepare<Stored<StoredSource, "isVouched">, [number]>(STORED_SOURCES),
-      addresses: () => sqlite.prepare<Stored<SourceAddress, "isConfirmed" | "isAsked">, [string]>(ADDRESSES),
-      reporters: () => sqlite.prepare<ReporterTotals, Between>(reportersWhere(between)),
-      reporterNames: () => sqlite.prepare<{ org: string }, [number, number, number]>(REPORTER_NAMES),
-      reportsPerDay: () =>
-        sqlite.prepare<ReportDay, Between>(
-          `SELECT day, total(reports) reports, ${FEW_SUMS} FROM dmarc_daily_reporters WHERE ${between} GROUP BY day ORDER BY day`,
-        ),
-      names: () =>
-        sqlite.prepare<NameTotals, Between>(
-          `SELECT name, ${FEW_SUMS} FROM dmarc_daily_names WHERE ${between} GROUP BY name ORDER BY 2 DESC, name`,
-        ),
-      reportedPolicies: () => sqlite.prepare<ReportedDay, [...Between, string]>(REPORTED_POLICIES),
-      span: () => sqlite.prepare<{ firstDay: number | null; lastDay: number | null }, [number, number]>(SPAN),
-      domainDays: () => sqlite.prepare<DomainDay, [string, number, number]>(DOMAIN_DAYS),
-      countsPerDayOfFew: () =>
-        sqlite.prepare<DayTotals, [...Between, string]>(
-          `${FEW_SOURCES_DAYS} ${isRestricted ? `AND ${VOUCHED}` : "AND ?4 IS NOT NULL"} GROUP BY d.day ORDER BY d.day`,
-        ),
-      countsPerDay: () =>
-        sqlite.prepare<DayTotals, [...Between, string]>(
-          `SELECT day, ${SUMS} FROM dmarc_daily
-        WHERE ${between} AND source IN (SELECT value FROM json_each(?5)) GROUP BY day ORDER BY day`,
-        ),
-      perSourceDay: () =>
-        sqlite.prepare<SourceDayTotals, [...Between, string]>(
-          `SELECT source, day, ${FEW_SUMS}, total(forwarded) forwarded FROM dmarc_daily
-        WHERE ${between} AND source IN (SELECT value FROM json_each(?5)) GROUP BY source, day`,
-        ),
-      userClassifications: () =>
-        sqlite.prepare<UserClassification, [number]>(
-          "SELECT key, classification, at_ms atMs, note FROM dmarc_source_words WHERE domain = ?",
-        ),
-      setUserClassification: () =>
-        sqlite.prepare<unknown, [number, string, Classification, number, string | null]>(SET_CLASSIFICATION),
-      removeUserClassification: () =>
-        sqlite.prepare<unknown, [number, string]>("DELETE FROM dmarc_source_words WHERE domain = ? AND key = ?"),
-    });
+    this.#prepared = prepared ?? prepareRollups(db, trustedOnly || vouchers !== undefined);
   }
 
   /** The reporters of a domain, and which of them decide. */
   domainReporters(domain: number): DomainReporters {
-    return this.#reporterStore.ofDomain(domain);
+    return this.#prepared.reporters.ofDomain(domain);
   }
 
   /** The same counts of the reports with some vouchers only. */
   only(vouchers: readonly number[]): RollupStore {
-    return new RollupStore({ sqlite: this.#sqlite }, { vouchers });
+    return new RollupStore(this.db, { vouchers }, this.#prepared.isRestricted ? this.#prepared : null);
   }
 
   /** Zeros when there was nothing. */
   totals(domain: number, { fromDay, toDay }: DayRange): Totals {
-    return this.#sql.totals.get(domain, fromDay, toDay, this.#deciding(domain)) ?? NO_TOTALS;
+    return this.#prepared.sql.totals.get(domain, fromDay, toDay, this.#deciding(domain)) ?? NO_TOTALS;
   }
 
   /** The untrusted reports, and the messages in them. */
   untrusted(domain: number, { fromDay, toDay }: DayRange): UntrustedTotals {
-    return this.#sql.untrusted.get(domain, fromDay, toDay) ?? { reports: 0, messages: 0 };
+    return this.#prepared.sql.untrusted.get(domain, fromDay, toDay) ?? { reports: 0, messages: 0 };
   }
 
   /** Ordered by day. */
   perDay(domain: number, { fromDay, toDay }: DayRange): DayTotals[] {
-    return this.#sql.perDay.all(domain, fromDay, toDay, this.#deciding(domain));
+    return this.#prepared.sql.perDay.all(domain, fromDay, toDay, this.#deciding(domain));
   }
 
   /** The messages of each source in the range, by its number; sources without messages may be absent. */
   sourceTotals(domain: number, range: DayRange): Steps<ReadonlyMap<number, SourceTotals>> {
-    return this.#sourceTotals.read(domain, range, this.#deciding(domain));
+    return this.#prepared.sourceTotals.read(domain, range, this.#deciding(domain));
   }
 
   /** Every source that any report named, whatever its day; only those that the counted reports name, where these are restricted. */
   storedSources(domain: number): StoredSource[] {
-    const vouched = this.#sourceTotals.namedByUnknown(domain, this.#deciding(domain));
-    const sources = this.#sql.storedSources.all(domain).map((source) => ({
+    const vouched = this.#prepared.sourceTotals.namedByUnknown(domain, this.#deciding(domain));
+    const sources = this.#prepared.sql.storedSources.all(domain).map((source) => ({
       ...source,
       isVouched: source.isVouched === 1 || vouched.has(source.number),
     }));
-    if (!this.#isRestricted) return sources;
-    const days = this.#sourceTotals.decidingDays(domain, this.#deciding(domain));
+    if (!this.#prepared.isRestricted) return sources;
+    const days = this.#prepared.sourceTotals.decidingDays(domain, this.#deciding(domain));
     return sources.flatMap((source) => (source.isVouched ? { ...source, ...days.get(source.number) } : []));
   }
 
   /** What is known of some addresses; those that were never queued for lookups are absent. */
   addresses(ips: readonly string[]): SourceAddress[] {
-    return this.#sql.addresses.all(JSON.stringify(ips)).map(({ isConfirmed, isAsked, ...address }) => ({
+    return this.#prepared.sql.addresses.all(JSON.stringify(ips)).map(({ isConfirmed, isAsked, ...address }) => ({
       ...address,
       isConfirmed: isConfirmed === 1,
       isAsked: isAsked === 1,
@@ -217,7 +224,12 @@ export class RollupStore {
 
   /** The reporters with the most messages first. */
   reporters(domain: number, { fromDay, toDay }: DayRange): ReporterTotals[] {
-    return this.#sql.reporters.all(domain, fromDay, toDay, this.#deciding(domain));
+    return this.#prepared.sql.reporters.all(domain, fromDay, toDay, this.#deciding(domain));
+  }
+
+  /** The reporters of each day, ordered by day; one may be there twice. */
+  reporterDays(domain: number, { fromDay, toDay }: DayRange): ReporterDay[] {
+    return this.#prepared.sql.reporterDays.all(domain, fromDay, toDay, this.#deciding(domain));
   }
 
   /** The names of reporters in their latest spelling, by their lower case. Names that the latest reports of a day do not have are absent. */
@@ -229,7 +241,7 @@ export class RollupStore {
     for (const [day, of] of Map.groupBy(wanted, ({ lastDay }) => lastDay)) {
       const missing = new Set(of.map(({ reporter }) => reporter).filter((reporter) => reporter !== ""));
       if (missing.size === 0) continue;
-      for (const { org } of this.#sql.reporterNames.iterate(domain, day, SEARCHED_REPORTS_MAX)) {
+      for (const { org } of this.#prepared.sql.reporterNames.iterate(domain, day, SEARCHED_REPORTS_MAX)) {
         if (missing.delete(org.toLowerCase())) names.set(org.toLowerCase(), org);
         if (missing.size === 0) break;
       }
@@ -239,39 +251,40 @@ export class RollupStore {
 
   /** Ordered by day. Days without a report are absent. */
   reportsPerDay(domain: number, { fromDay, toDay }: DayRange): ReportDay[] {
-    return this.#sql.reportsPerDay.all(domain, fromDay, toDay, this.#deciding(domain));
+    return this.#prepared.sql.reportsPerDay.all(domain, fromDay, toDay, this.#deciding(domain));
   }
 
   /** The names with the most messages first. */
   names(domain: number, { fromDay, toDay }: DayRange): NameTotals[] {
-    return this.#sql.names.all(domain, fromDay, toDay, this.#deciding(domain));
+    return this.#prepared.sql.names.all(domain, fromDay, toDay, this.#deciding(domain));
   }
 
   /** The policies (`p`) that the reports on which decisions rely found at `name` on each day of a range. */
   reportedPolicies(domain: number, { fromDay, toDay }: DayRange, name: string): ReportedDay[] {
-    return this.#sql.reportedPolicies.all(domain, fromDay, toDay, this.#deciding(domain), name);
+    return this.#prepared.sql.reportedPolicies.all(domain, fromDay, toDay, this.#deciding(domain), name);
   }
 
   /** The first and last reported day; null before the first report. */
   span(domain: number): { readonly firstDay: number; readonly lastDay: number } | null {
-    const { firstDay = null, lastDay = null } = this.#sql.span.get(domain, domain) ?? {};
+    const { firstDay = null, lastDay = null } = this.#prepared.sql.span.get(domain, domain) ?? {};
     return firstDay === null || lastDay === null ? null : { firstDay, lastDay };
   }
 
   /** The messages of several domains by day. Days without mail are absent. */
   domainDays(domains: readonly number[], { fromDay, toDay }: DayRange): DomainDay[] {
-    return this.#sql.domainDays.all(JSON.stringify(domains), fromDay, toDay);
+    return this.#prepared.sql.domainDays.all(JSON.stringify(domains), fromDay, toDay);
   }
 
   /** The messages of some stored sources, ordered by day. Days without mail are absent. */
   perDayOf(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): DayTotals[] {
-    const statement = among.length <= FEW_SOURCES_MAX ? this.#sql.countsPerDayOfFew : this.#sql.countsPerDay;
+    const statement =
+      among.length <= FEW_SOURCES_MAX ? this.#prepared.sql.countsPerDayOfFew : this.#prepared.sql.countsPerDay;
     return statement.all(domain, fromDay, toDay, this.#deciding(domain), JSON.stringify(among));
   }
 
   /** The messages of each of some stored sources by day, in any order. */
   perSourceDay(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): SourceDayTotals[] {
-    return this.#sql.perSourceDay.all(domain, fromDay, toDay, this.#deciding(domain), JSON.stringify(among));
+    return this.#prepared.sql.perSourceDay.all(domain, fromDay, toDay, this.#deciding(domain), JSON.stringify(among));
   }
 
   /** The last day in the range on which failing messages that were not forwarded came from a stored source, by its number. */
@@ -284,15 +297,15 @@ export class RollupStore {
   }
 
   userClassifications(domain: number): ReadonlyMap<string, UserClassification> {
-    return new Map(this.#sql.userClassifications.all(domain).map((one) => [one.key, one]));
+    return new Map(this.#prepared.sql.userClassifications.all(domain).map((one) => [one.key, one]));
   }
 
   setUserClassification(_tx: Tx, domain: number, { key, classification, atMs, note }: UserClassification): void {
-    this.#sql.setUserClassification.run(domain, key, classification, atMs, note);
+    this.#prepared.sql.setUserClassification.run(domain, key, classification, atMs, note);
   }
 
   removeUserClassification(_tx: Tx, domain: number, key: string): void {
-    this.#sql.removeUserClassification.run(domain, key);
+    this.#prepared.sql.removeUserClassification.run(domain, key);
   }
 
   /** The vouchers whose reports decide, as JSON. */

@@ -1,5 +1,5 @@
 import { namedBody } from "../../../foundation/http/schema-fields.ts";
-import { and, desc, eq, lt, lte, type SQL, sql } from "drizzle-orm";
+import { and, desc, eq, lt, lte, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { insertEvent, type NewEvent } from "../../../foundation/db/outbox.ts";
 import { dmarcAlertMails, dmarcAlerts } from "../../../foundation/db/schema-dmarc.ts";
@@ -34,6 +34,14 @@ export class DmarcAlertStore {
           .orderBy(desc(dmarcAlerts.atMs))
           .limit(1)
           .prepare(),
+      byRule: () =>
+        db.orm
+          .select()
+          .from(dmarcAlerts)
+          .where(and(eq(dmarcAlerts.domain, sql.placeholder("domain")), eq(dmarcAlerts.rule, sql.placeholder("rule"))))
+          .orderBy(desc(dmarcAlerts.id))
+          .limit(sql.placeholder("limit"))
+          .prepare(),
     });
   }
 
@@ -65,17 +73,18 @@ export class DmarcAlertStore {
 
   /** The last alerts of a rule, newest first. */
   listByRule(domain: number, rule: string, limit: number): DmarcAlertRow[] {
-    return this.#list(and(eq(dmarcAlerts.domain, domain), eq(dmarcAlerts.rule, rule)), limit);
+    return this.#sql.byRule.all({ domain, rule, limit });
   }
 
   /** Newest first, older than the id `before`. */
   listAlerts(domain: number, { before, limit }: { before: string | null; limit: number }) {
     const older = before === null ? undefined : lt(dmarcAlerts.id, before);
-    return this.#list(and(eq(dmarcAlerts.domain, domain), older), limit);
-  }
-
-  #list(where: SQL | undefined, limit: number) {
-    return this.db.orm.select().from(dmarcAlerts).where(where).orderBy(desc(dmarcAlerts.id)).limit(limit).all();
+    const found = this.db.orm.select().from(dmarcAlerts);
+    return found
+      .where(and(eq(dmarcAlerts.domain, domain), older))
+      .orderBy(desc(dmarcAlerts.id))
+      .limit(limit)
+      .all();
   }
 }
 

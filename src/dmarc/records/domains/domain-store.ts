@@ -1,4 +1,18 @@
-import { and, asc, count, desc, eq, inArray, isNotNull, isNull, lt, lte, type SQL, sql } from "drizzle-orm";
+import {
+  and,
+  asc,
+  count,
+  desc,
+  eq,
+  inArray,
+  isNotNull,
+  isNull,
+  lt,
+  lte,
+  type Placeholder,
+  type SQL,
+  sql,
+} from "drizzle-orm";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
 import { OF_ENABLED_ACCOUNT, statements } from "../../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
@@ -61,7 +75,7 @@ const isOf = ({ accountId, mode, onlyTag = null }: DomainOwner) =>
     isPresent,
     onlyTag === null ? undefined : hasTag(onlyTag),
   );
-const isDue = (nowMs: number) =>
+const isDue = (nowMs: number | Placeholder) =>
   and(isMonitored, lte(domains.nextCheckAtMs, nowMs), eq(domains.mode, "live"), sql.raw(OF_ENABLED_ACCOUNT));
 
 /** The tables of domains and their history. Deleted domains are returned by `deleted` only. */
@@ -71,6 +85,14 @@ export class DomainStore {
 
   constructor({ orm, sqlite }: Db) {
     const find = (where: SQL | undefined) => orm.select().from(domains).where(where).prepare();
+    const history = (older?: SQL) =>
+      orm
+        .select()
+        .from(dmarcHistory)
+        .where(and(eq(dmarcHistory.domain, sql.placeholder("number")), older))
+        .orderBy(desc(dmarcHistory.id))
+        .limit(sql.placeholder("limit"))
+        .prepare();
     this.#orm = orm;
     this.#sql = statements({
       byId: () => find(and(eq(domains.id, sql.placeholder("id")), isPresent)),
@@ -85,6 +107,16 @@ export class DomainStore {
             sql`deleted_at_ms is null`,
           ),
         ),
+      due: () =>
+        orm
+          .select()
+          .from(domains)
+          .where(isDue(sql.placeholder("nowMs")))
+          .orderBy(asc(domains.nextCheckAtMs))
+          .limit(sql.placeholder("limit"))
+          .prepare(),
+      history: () => history(),
+      historyBefore: () => history(lt(dmarcHistory.id, sql.placeholder("before"))),
       addUsage: () => sqlite.prepare<unknown, { number: number; day: number; bytes: number }>(ADD_USAGE),
     });
   }
@@ -150,8 +182,7 @@ export class DomainStore {
 
   /** Domains of live keys whose check is due, the longest overdue first. */
   due(nowMs: number, limit: number): DomainRow[] {
-    const found = this.#orm.select().from(domains).where(isDue(nowMs));
-    return found.orderBy(asc(domains.nextCheckAtMs)).limit(limit).all();
+    return this.#sql.due.all({ nowMs, limit });
   }
 
   countDue(nowMs: number): number {
@@ -190,13 +221,9 @@ export class DomainStore {
 
   /** Newest first. */
   listHistory(number: number, { before, limit }: DomainPage): HistoryRow[] {
-    const older = before === null ? undefined : lt(dmarcHistory.id, before);
-    const found = this.#orm.select().from(dmarcHistory);
-    return found
-      .where(and(eq(dmarcHistory.domain, number), older))
-      .orderBy(desc(dmarcHistory.id))
-      .limit(limit)
-      .all();
+    return before === null
+      ? this.#sql.history.all({ number, limit })
+      : this.#sql.historyBefore.all({ number, limit, before });
   }
 
   /** Purges the oldest entries of a domain's history, with `beforeMs` only older ones; returns how many. */

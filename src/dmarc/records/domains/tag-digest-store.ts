@@ -1,7 +1,7 @@
 import { and, asc, eq, lte, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { dmarcTagDigests } from "../../../foundation/db/schema-dmarc.ts";
-import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/statements.ts";
+import { OF_ENABLED_ACCOUNT, statements } from "../../../foundation/db/statements.ts";
 import type { DomainOwner } from "./domain-store.ts";
 
 /** A digest about the domains with a tag. */
@@ -13,7 +13,20 @@ const belongsTo = ({ accountId, mode }: Pick<DomainOwner, "accountId" | "mode">)
 
 /** The digests of tags of an account and mode. */
 export class TagDigestStore {
-  constructor(private readonly deps: Pick<Db, "orm">) {}
+  readonly #sql;
+
+  constructor(private readonly deps: Pick<Db, "orm">) {
+    this.#sql = statements({
+      due: () =>
+        deps.orm
+          .select()
+          .from(table)
+          .where(and(lte(table.dueAtMs, sql.placeholder("nowMs")), sql.raw(OF_ENABLED_ACCOUNT)))
+          .orderBy(asc(table.dueAtMs))
+          .limit(sql.placeholder("limit"))
+          .prepare(),
+    });
+  }
 
   /** In the order of their tags. */
   list(owner: DomainOwner): readonly TagDigest[] {
@@ -46,7 +59,6 @@ export class TagDigestStore {
 
   /** The digests that are due, the longest waiting first. */
   due(nowMs: number, limit: number): readonly TagDigest[] {
-    const isDue = and(lte(table.dueAtMs, nowMs), sql.raw(OF_ENABLED_ACCOUNT));
-    return this.deps.orm.select().from(table).where(isDue).orderBy(asc(table.dueAtMs)).limit(limit).all();
+    return this.#sql.due.all({ nowMs, limit });
   }
 }

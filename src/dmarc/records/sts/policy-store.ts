@@ -1,4 +1,4 @@
-import { asc, eq, lte } from "drizzle-orm";
+import { eq } from "drizzle-orm";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { dmarcMtaSts } from "../../../foundation/db/schema-dmarc.ts";
 import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/statements.ts";
@@ -16,7 +16,7 @@ export interface ServedPolicy {
 const SERVED = `SELECT d.domain, m.mode, m.hosts FROM dmarc_mta_sts m JOIN dmarc_domains d ON d.number = m.domain
   WHERE d.mode = 'live' AND d.deleted_at_ms IS NULL AND d.${OF_ENABLED_ACCOUNT} ORDER BY d.status = 'active', d.number DESC`;
 
-const isDue = (nowMs: number) => lte(dmarcMtaSts.dueAtMs, nowMs);
+const DUE = "SELECT domain FROM dmarc_mta_sts WHERE due_at_ms <= ? ORDER BY due_at_ms LIMIT ?";
 
 /** The MTA-STS policies of domains. `domain` is the `number` of a domain. */
 export class PolicyStore {
@@ -41,11 +41,9 @@ export class PolicyStore {
 
   /** The numbers of domains whose MX records are to be checked, the longest overdue first; also of deleted ones. */
   due(nowMs: number, limit: number): readonly number[] {
-    const found = this.deps.orm.select({ domain: dmarcMtaSts.domain }).from(dmarcMtaSts).where(isDue(nowMs));
-    return found
-      .orderBy(asc(dmarcMtaSts.dueAtMs))
-      .limit(limit)
-      .all()
+    return this.deps.sqlite
+      .query<{ domain: number }, [number, number]>(DUE)
+      .all(nowMs, limit)
       .map(({ domain }) => domain);
   }
 
