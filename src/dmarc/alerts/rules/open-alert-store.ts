@@ -47,7 +47,7 @@ export class OpenAlertStore {
           FROM dmarc_domains d CROSS JOIN dmarc_alerts a INDEXED BY dmarc_alerts_by_subject
             ON a.domain = d.number AND +a.rule IN (SELECT value FROM json_each(?3)) AND a.at_ms >= ?4
           WHERE d.account_id = ?1 AND d.mode = ?2 AND d.deleted_at_ms IS NULL
-            AND iif(?6 IS NULL, d.monitoring_enabled = 1, d.number IN (SELECT value FROM json_each(?6)))
+            AND ${domains === null ? "d.monitoring_enabled = 1 AND ?6 IS NULL" : "d.number IN (SELECT value FROM json_each(?6))"}
           ORDER BY a.at_ms DESC, a.id DESC LIMIT ?5`,
       )
       .all(accountId, mode, JSON.stringify(rules), sinceMs, limit, domains && JSON.stringify(domains));

@@ -5,13 +5,19 @@ import { organisationalDomain } from "../../../foundation/mail/organisational-do
 import { type DnsResolver, isDefinite } from "../../../foundation/net/dns.ts";
 import { readLastCheck, readState, recordOf } from "../../records/domains/domain-state.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
-import { type DomainReporters, decidingVouchers, unvouchedWords } from "../../records/domains/reporter-store.ts";
+import {
+  type DomainReporters,
+  decidingVouchers,
+  unvouchedWords,
+  VOUCHED_BY_NOBODY,
+} from "../../records/domains/reporter-store.ts";
 import type { DomainHealth } from "../health/health-schema.ts";
 import { reporterBehind } from "../../reports/ingest/report-trust.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import type { KeyedSource } from "../sources/source-keys.ts";
 import { isNameAwaited } from "../sources/source-identity.ts";
 import { bundleStrangers, type StrangerStore } from "../sources/strangers.ts";
+import type { ReportDay } from "../sources/rollup-rows.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import { advise, mostCautious } from "./advice.ts";
 import {
@@ -121,7 +127,8 @@ const gatherFacts = async (
   const { reading, readHealth } = options;
   const { number } = domain;
   const { toDay: today } = window;
-  const days = reading.reportsPerDay(number, window).map(({ day }) => day);
+  const reported = reading.reportsPerDay(number, { fromDay: today - LONG_DAYS + 1, toDay: today });
+  const days = reported.flatMap(({ day }) => (day >= window.fromDay ? [day] : []));
   const recent = { fromDay: days.at(-RECENT_REPORTED_DAYS) ?? window.fromDay, toDay: today };
   // Of a domain with 20,000 sources each of these takes a long time: everything else has its turn in between.
   const read = await DomainSources.open(reading, domain);
@@ -139,7 +146,8 @@ const gatherFacts = async (
   const { policyDay, policyDays } = findPolicyDays(options, domain, { policy, days, window });
   return {
     ...known,
-    ...reportFacts(reading, number, { window, whole }),
+    ...lateFacts(reported, today),
+    ...(whole === null ? leftOut(reading, number, window) : leftOutBefore(whole)),
     reportedDays: days.length,
     policyDays,
     policyAgeDays: today - policyDay,
@@ -161,7 +169,7 @@ const gatherFacts = async (
         sources.filter(isCounted).flatMap(({ key }) => read.numbersOf(key, window)),
       ),
     today,
-    silentDays: silentDaysOf(reading, number, today),
+    silentDays: silentDaysOf(reported, today),
     declaredSilent: declaredSilent(health),
     openAlerts: whole?.openAlerts ?? options.openAlerts?.(domain) ?? [],
     names: await sendingNames(options, domain, window, whole?.names ?? null),
@@ -197,30 +205,36 @@ const recordFacts = ({ domain, sendsMail, status, state, lastCheck }: DomainRow)
   };
 };
 
-/** What reports say as a whole, and which of them are left out. */
-const reportFacts = (
-  reading: RollupStore,
-  number: number,
-  { window, whole }: { readonly window: DayRange; readonly whole: AdviceFacts | null },
-) => {
-  const late = reading.reportsPerDay(number, { ...window, fromDay: window.toDay - SILENT_DAYS + 1 });
+/** What the reports of the last days say as a whole. */
+const lateFacts = (reported: readonly ReportDay[], today: number) => {
+  const late = reported.filter(({ day }) => day > today - SILENT_DAYS);
+  return { reportedLately: late.length, passedLately: sumOf(late, "aligned") };
+};
+
+/** The reports that are left out, and those of unknown reporters. */
+const leftOut = (reading: RollupStore, number: number, window: DayRange) => {
+  const reporters = reading.domainReporters(number);
+  const { unknown, isCovered } = reporters;
+  const sums = reading.only([VOUCHED_BY_NOBODY, ...unknown.map(({ voucher }) => voucher)]).reporters(number, window);
+  const unauthenticated = sums.filter(({ voucher }) => voucher === VOUCHED_BY_NOBODY);
+  const others = sums.filter(({ voucher }) => voucher !== VOUCHED_BY_NOBODY);
   return {
-    reportedLately: late.length,
-    passedLately: sumOf(late, "aligned"),
-    unauthenticated: reading.untrusted(number, window).messages,
-    unauthenticatedNames: whole?.unauthenticatedNames ?? unauthenticatedNames(reading, number, window),
-    unknownReporters: whole?.unknownReporters ?? unknownReportersOf(reading, number, window),
+    unauthenticated: sumOf(unauthenticated, "messages"),
+    unauthenticatedNames: [...new Set(unauthenticated.map(({ reporter }) => reporter))].filter((name) => name !== ""),
+    unknownReporters: {
+      names: [...new Set(others.map(({ authenticatedAs, reporter }) => authenticatedAs ?? reporter))],
+      messages: sumOf(others, "messages"),
+      isCovered,
+      unvouchedWords: unvouchedWords(reporters),
+    },
   };
 };
 
-/** Reports without a voucher have the number 0. */
-const unauthenticatedNames = (reading: RollupStore, number: number, window: DayRange) => {
-  const names = reading
-    .only([0])
-    .reporters(number, window)
-    .map(({ reporter }) => reporter);
-  return [...new Set(names)].filter((name) => name !== "");
-};
+const leftOutBefore = ({ unauthenticated, unauthenticatedNames, unknownReporters }: AdviceFacts) => ({
+  unauthenticated,
+  unauthenticatedNames,
+  unknownReporters,
+});
 
 /** The histories of the counted sources with the most failures. */
 const historiesOf = (
@@ -289,8 +303,8 @@ const littleMailOf = (
   };
 };
 
-const silentDaysOf = (reading: RollupStore, number: number, today: number): number | null => {
-  const days = reading.reportsPerDay(number, { fromDay: today - LONG_DAYS + 1, toDay: today });
+/** `days`: the days with reports of the last 90. */
+const silentDaysOf = (days: readonly ReportDay[], today: number): number | null => {
   const [first] = days;
   const isReported = days.some(({ day }) => day > today - WINDOW_DAYS);
   const hasPassed = days.some(({ day, aligned }) => aligned > 0 && day > today - RARE_MAIL_DAYS);
@@ -309,19 +323,6 @@ const declaredSilent = (health: DomainHealth | null): string | null => {
     if (section.code === "mx" && section.null_mx) return "It receives no mail (null MX).";
   }
   return null;
-};
-
-const unknownReportersOf = (reading: RollupStore, number: number, window: DayRange) => {
-  const reporters = reading.domainReporters(number);
-  const { unknown, isCovered } = reporters;
-  const sums = reading.only(unknown.map(({ voucher }) => voucher)).reporters(number, window);
-  const names = [...new Set(sums.map(({ authenticatedAs, reporter }) => authenticatedAs ?? reporter))];
-  return {
-    names,
-    messages: sumOf(sums, "messages"),
-    isCovered,
-    unvouchedWords: unvouchedWords(reporters),
-  };
 };
 
 export type Advisor = (domain: DomainRow) => Promise<Advice>;

@@ -217,8 +217,7 @@ export class DomainSources {
     return { userClassifications, addresses: this.known.addresses };
   }
 
-  *#key(range: DayRange): Steps<readonly KeyedSource[]> {
-    const { userClassifications } = this.#userContext();
+  *#key(range: DayRange, { userClassifications } = this.#userContext()): Steps<readonly KeyedSource[]> {
     const name = `${range.fromDay}-${range.toDay}`;
     const id = `${name} ${JSON.stringify([...userClassifications.values()])}`;
     const [before, { sourceRules: rules }] = [this.#keyed.get(id), this.domain];
@@ -251,10 +250,11 @@ export class DomainSources {
     range: DayRange,
     { byNetwork, wanted }: { readonly byNetwork: boolean; readonly wanted: ReadonlySet<string> | null },
   ): Steps<ShownGroup[]> {
-    const all = yield* this.#key(range);
+    const context = this.#userContext();
+    const all = yield* this.#key(range, context);
     yield;
     const keyOf = listedKeyOf(all, byNetwork);
-    const [keyed, context] = [all.filter((source) => wanted?.has(keyOf(source)) !== false), this.#userContext()];
+    const keyed = all.filter((source) => wanted?.has(keyOf(source)) !== false);
     const shown: ShownGroup[] = [];
     let members = 0;
     for (const [key, of] of Map.groupBy(keyed, keyOf)) {

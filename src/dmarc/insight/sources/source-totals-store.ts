@@ -50,6 +50,19 @@ interface DecidingDays {
   readonly lastDay: number;
 }
 
+/** The stored sources of a domain, and the days on which something is counted. */
+interface Counted {
+  readonly count: number;
+  readonly first: number | null;
+  readonly last: number | null;
+  readonly fromDay: number | null;
+  readonly toDay: number | null;
+}
+
+const COUNTED = `SELECT count(*) count, min(number) first, max(number) last,
+  (SELECT min(day) FROM dmarc_daily WHERE domain = ?1) fromDay, (SELECT max(day) FROM dmarc_daily WHERE domain = ?1) toDay
+  FROM dmarc_sources WHERE domain = ?1`;
+
 type Between = [domain: number, from: number, to: number, deciding: string];
 
 /** Sources whose weeks are read in one step. */
@@ -122,27 +135,16 @@ export class SourceTotalsStore {
         ),
       unknownSources: () => sqlite.prepare<{ source: number }, [number, string]>(UNKNOWN_SOURCES),
       decidingDays: () => sqlite.prepare<DecidingDays, [number, string]>(DECIDING_DAYS),
-      numbers: () =>
-        sqlite.prepare<{ count: number; first: number | null; last: number | null }, [number]>(
-          "SELECT count(*) count, min(number) first, max(number) last FROM dmarc_sources WHERE domain = ?",
-        ),
-      counted: () =>
-        sqlite.prepare<{ fromDay: number | null; toDay: number | null }, [number, number]>(
-          `SELECT (SELECT min(day) FROM dmarc_daily WHERE domain = ?) fromDay, (SELECT max(day) FROM dmarc_daily WHERE domain = ?) toDay`,
-        ),
+      counted: () => sqlite.prepare<Counted, [number]>(COUNTED),
     });
   }
 
   /** By the numbers of stored sources; those without messages may be absent. `deciding`: vouchers of reports that decide, as JSON. */
   *read(domain: number, range: DayRange, deciding: string): Steps<ReadonlyMap<number, SourceTotals>> {
-    const counted = this.#sql.counted.get(domain, domain);
-    const { weeks, added, subtracted } = splitRange(range, {
-      fromDay: counted?.fromDay ?? 1,
-      toDay: counted?.toDay ?? 0,
-    });
+    const { count = 0, first, last, fromDay: firstDay, toDay: lastDay } = this.#sql.counted.get(domain) ?? {};
+    const { weeks, added, subtracted } = splitRange(range, { fromDay: firstDay ?? 1, toDay: lastDay ?? 0 });
     const sums = new Sums(deciding);
     if (weeks !== null) {
-      const { count, first, last } = this.#sql.numbers.get(domain) ?? { count: 0, first: null, last: null };
       const [begin, end] = [first ?? 0, (last ?? -1) + 1];
       const size = Math.ceil((end - begin) / Math.ceil(count / SOURCES_PER_STEP));
       for (let at = begin; at < end; at += size) {

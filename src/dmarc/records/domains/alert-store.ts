@@ -3,7 +3,7 @@ import { and, desc, eq, lt, lte, sql } from "drizzle-orm";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { insertEvent, type NewEvent } from "../../../foundation/db/outbox.ts";
 import { dmarcAlertMails, dmarcAlerts } from "../../../foundation/db/schema-dmarc.ts";
-import { statements } from "../../../foundation/db/statements.ts";
+import { selectionOf, statements } from "../../../foundation/db/statements.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
 import type { DomainOwner, DomainRow } from "./domain-store.ts";
 import { z } from "zod";
@@ -35,13 +35,9 @@ export class DmarcAlertStore {
           .limit(1)
           .prepare(),
       byRule: () =>
-        db.orm
-          .select()
-          .from(dmarcAlerts)
-          .where(and(eq(dmarcAlerts.domain, sql.placeholder("domain")), eq(dmarcAlerts.rule, sql.placeholder("rule"))))
-          .orderBy(desc(dmarcAlerts.id))
-          .limit(sql.placeholder("limit"))
-          .prepare(),
+        db.sqlite.prepare<DmarcAlertRow, [number, string, number]>(
+          `SELECT ${selectionOf(dmarcAlerts)} FROM dmarc_alerts WHERE domain = ? AND rule = ? ORDER BY id DESC LIMIT ?`,
+        ),
     });
   }
 
@@ -73,7 +69,7 @@ export class DmarcAlertStore {
 
   /** The last alerts of a rule, newest first. */
   listByRule(domain: number, rule: string, limit: number): DmarcAlertRow[] {
-    return this.#sql.byRule.all({ domain, rule, limit });
+    return this.#sql.byRule.all(domain, rule, limit);
   }
 
   /** Newest first, older than the id `before`. */

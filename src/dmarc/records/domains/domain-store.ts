@@ -14,7 +14,7 @@ import {
   sql,
 } from "drizzle-orm";
 import type { KeyMode } from "../../../foundation/base/secrets.ts";
-import { OF_ENABLED_ACCOUNT, statements } from "../../../foundation/db/statements.ts";
+import { OF_ENABLED_ACCOUNT, selectionOf, statements } from "../../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { dmarcDomains, dmarcHistory } from "../../../foundation/db/schema-dmarc.ts";
 
@@ -63,6 +63,8 @@ const ANCESTORS_MAX = 127;
 const ADD_USAGE = `UPDATE dmarc_domains SET usage_bytes = iif(usage_day = $day, usage_bytes, 0) + $bytes, usage_day = $day
   WHERE number = $number`;
 
+const HISTORY = `SELECT ${selectionOf(dmarcHistory)} FROM dmarc_history WHERE domain = ?`;
+
 const domains = dmarcDomains;
 const isPresent = isNull(domains.deletedAtMs);
 // Written out: SQLite uses the partial index only when the condition is literally the same.
@@ -85,14 +87,6 @@ export class DomainStore {
 
   constructor({ orm, sqlite }: Db) {
     const find = (where: SQL | undefined) => orm.select().from(domains).where(where).prepare();
-    const history = (older?: SQL) =>
-      orm
-        .select()
-        .from(dmarcHistory)
-        .where(and(eq(dmarcHistory.domain, sql.placeholder("number")), older))
-        .orderBy(desc(dmarcHistory.id))
-        .limit(sql.placeholder("limit"))
-        .prepare();
     this.#orm = orm;
     this.#sql = statements({
       byId: () => find(and(eq(domains.id, sql.placeholder("id")), isPresent)),
@@ -115,8 +109,9 @@ export class DomainStore {
           .orderBy(asc(domains.nextCheckAtMs))
           .limit(sql.placeholder("limit"))
           .prepare(),
-      history: () => history(),
-      historyBefore: () => history(lt(dmarcHistory.id, sql.placeholder("before"))),
+      history: () => sqlite.prepare<HistoryRow, [number, number]>(`${HISTORY} ORDER BY id DESC LIMIT ?`),
+      historyBefore: () =>
+        sqlite.prepare<HistoryRow, [number, string, number]>(`${HISTORY} AND id < ? ORDER BY id DESC LIMIT ?`),
       addUsage: () => sqlite.prepare<unknown, { number: number; day: number; bytes: number }>(ADD_USAGE),
     });
   }
@@ -221,9 +216,7 @@ export class DomainStore {
 
   /** Newest first. */
   listHistory(number: number, { before, limit }: DomainPage): HistoryRow[] {
-    return before === null
-      ? this.#sql.history.all({ number, limit })
-      : this.#sql.historyBefore.all({ number, limit, before });
+    return before === null ? this.#sql.history.all(number, limit) : this.#sql.historyBefore.all(number, before, limit);
   }
 
   /** Purges the oldest entries of a domain's history, with `beforeMs` only older ones; returns how many. */
