@@ -1,3 +1,4 @@
+import { cached } from "../../../foundation/base/bounded-map.ts";
 import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { type DomainRow, MAKE_OVERVIEWS_DUE } from "../../records/domains/domain-store.ts";
@@ -27,6 +28,13 @@ interface RecordRow extends Pick<SignedRecord, "count" | "voucher"> {
 /** Records read of a day, each of those that are aligned and those that are not; the largest first. */
 const RECORDS_PER_DAY_MAX = 50;
 
+/** A health of 4 kB changes once a day, and advice reads it after every report. */
+const CACHED_MAX = 300;
+const parseHealth = cached(CACHED_MAX, (body): DomainHealth | null => {
+  const parsed = domainHealthSchema.safeParse(JSON.parse(body));
+  return parsed.success ? parsed.data : null;
+});
+
 /** The last health of each live domain, when the next check is due, and the selectors in reports. */
 export class HealthStore {
   constructor(private readonly deps: Pick<Db, "sqlite">) {}
@@ -36,9 +44,7 @@ export class HealthStore {
     const row = this.deps.sqlite
       .query<{ body: string | null }, [number]>("SELECT body FROM dmarc_health WHERE domain = ?")
       .get(number);
-    const body = row?.body ?? null;
-    const parsed = body === null ? null : domainHealthSchema.safeParse(JSON.parse(body));
-    return parsed?.success ? parsed.data : null;
+    return row === null || row.body === null ? null : parseHealth(row.body);
   }
 
   /** Saves the health of a domain, unless it was deleted meanwhile, and plans the next check. */

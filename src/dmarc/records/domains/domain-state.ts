@@ -1,3 +1,4 @@
+import { cached } from "../../../foundation/base/bounded-map.ts";
 import { z } from "zod";
 import {
   enumField,
@@ -90,7 +91,7 @@ export const stateSchema = z.object({
   /** The checks that have failed since `badSinceMs`, without a good result since. */
   failing: z.array(z.enum(CHECK_CODES)).default([]),
 });
-export type DomainState = z.output<typeof stateSchema>;
+export type DomainState = Readonly<z.output<typeof stateSchema>>;
 
 const text = z.string().nullable();
 
@@ -128,8 +129,11 @@ export const historyBodySchema = z.object({
 export type HistoryBody = z.output<typeof historyBodySchema>;
 
 /** Parses the stored state of a domain; null before the first definite response. */
-export const readState = (json: string | null): DomainState | null =>
-  json === null ? null : stateSchema.parse(JSON.parse(json));
+export const readState = (json: string | null): DomainState | null => (json === null ? null : parseState(json));
+
+/** Advice, alerts and lists read the same few texts again and again. */
+const CACHED_MAX = 1_000;
+const parseState = cached(CACHED_MAX, (json): DomainState => stateSchema.parse(JSON.parse(json)));
 
 export const readLastCheck = (json: string | null): LastCheck | null =>
   json === null ? null : lastCheckSchema.parse(JSON.parse(json));

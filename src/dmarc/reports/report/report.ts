@@ -1,6 +1,7 @@
 import { POLICIES } from "../../records/record/record-values.ts";
 import type { ReportRow } from "./report-row.ts";
 import { type ReportRowProblem, AUTH_RESULTS, OVERRIDES } from "./report-values.ts";
+import { cached } from "../../../foundation/base/bounded-map.ts";
 import { z } from "zod";
 import type { TlsReport } from "./tls-report.ts";
 import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
@@ -129,8 +130,11 @@ export const readRecordBody = (body: string): RecordBody | null => {
   }
 };
 export const parseReportBody = (body: string): ReportBody => reportBodySchema.parse(JSON.parse(body));
-export const parsePublishedPolicy = (policy: string): PublishedPolicy =>
-  publishedPolicySchema.parse(JSON.parse(policy));
+/** The reports about a domain have the same few policies. */
+const POLICIES_CACHED_MAX = 1_000;
+export const parsePublishedPolicy = cached(POLICIES_CACHED_MAX, (policy: string): PublishedPolicy =>
+  publishedPolicySchema.parse(JSON.parse(policy)),
+);
 export const parseTlsReportBody = (body: string): TlsReportBody => tlsReportBodySchema.parse(JSON.parse(body));
 
 interface Period {
