@@ -2,8 +2,11 @@ import type { Clock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 
 const MIB = 1024 * 1024;
-/** Request bodies in memory: a list as JSON has 8 MiB at most. */
-const BODY_LIMITS = { all: 256 * MIB, each: 64 * MIB };
+/**
+ * Request bodies in memory: a list as JSON has 8 MiB at most. The runtime keeps each body as it arrives: 64 MiB at once hold
+ * the event loop for a third of a second.
+ */
+const BODY_LIMITS = { all: 256 * MIB, each: 16 * MIB };
 /** Responses not sent yet: a page has at most 4 MiB. */
 const ANSWER_LIMITS = { all: 256 * MIB, each: 64 * MIB };
 const RETRY_S = 5;
