@@ -141,12 +141,15 @@ test("nothing of a deleted account is left in the file, nor in its log", async (
   for (const name of ["gone", "stays"]) await run(["accounts", "create", name]);
   const [gone, stays] = [await idOf("gone"), await idOf("stays")];
   withSqlite((sqlite) => addChecks(sqlite, [gone, stays], 6_000));
+  // The log stays while a connection is open.
+  const beside = new Sqlite(path, { readonly: true });
+  beside.query("SELECT count(*) FROM accounts").get();
   expect((await run(["accounts", "delete", "gone", "--yes", "--json"])).json).toMatchObject({
     ...{ verifications: 3_000, unused_space: "cleared" },
   });
-  const files = [path, `${path}-wal`].filter((file) => existsSync(file));
-  expect(files.map((file) => addressesIn(file, gone))).toEqual(files.map(() => 0));
+  expect([path, `${path}-wal`].map((file) => addressesIn(file, gone))).toEqual([0, 0]);
   expect(addressesIn(path, stays)).toBe(3_000);
+  beside.close();
   withSqlite((sqlite) => expect(sqlite.query("PRAGMA integrity_check").get()).toEqual({ integrity_check: "ok" }));
 }, 60_000);
 

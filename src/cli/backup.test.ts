@@ -7,12 +7,7 @@ import { takeServerLock } from "../foundation/db/database-files.ts";
 import { MIGRATIONS } from "../foundation/db/migrations.ts";
 import { createCommandLine } from "../testing/command-line.ts";
 
-const { dataDir, run: runCommand } = createCommandLine();
-const run: typeof runCommand = (...words) => {
-  // A closed connection holds its file until its prepared statements are collected; a command is a process of its own.
-  Bun.gc(true);
-  return runCommand(...words);
-};
+const { dataDir, run } = createCommandLine();
 /** Runs a command in a process of its own, whose end surely closes the database: a restore refuses one that is open. */
 const runApart = (...words: readonly string[]) => {
   const program = [process.execPath, "--no-env-file", join(import.meta.dir, "..", "main.ts")];

@@ -1,12 +1,9 @@
 import { afterAll } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { nextTurn } from "../foundation/base/clock.ts";
 import { runCli } from "../cli/cli.ts";
 import type { Io, StdoutKind } from "../cli/io.ts";
-
-const RELEASE_ROUNDS_MAX = 100;
 
 /** The output and exit status of a command. */
 export interface CommandResult {
@@ -40,22 +37,6 @@ export interface CommandOptions {
   readonly onHangup?: (task: () => void) => void;
 }
 
-/**
- * A closed database is in use until its statements are collected, and they are finalized some turns later. Outside of tests each
- * command is a process of its own.
- */
-const releaseDatabases = async (dataDir: string): Promise<void> => {
-  const isOpen = () =>
-    readdirSync("/proc/self/fd").some((name) => {
-      const path = `/proc/self/fd/${name}`;
-      return existsSync(path) && readlinkSync(path) === join(dataDir, "postwarden.db");
-    });
-  for (let round = 0; round < RELEASE_ROUNDS_MAX && isOpen(); round++) {
-    await nextTurn();
-    Bun.gc(true);
-  }
-};
-
 /** The command line on a data directory of its own, which is removed after the tests of the file. */
 export const createCommandLine = () => {
   const dataDir = join(mkdtempSync(join(tmpdir(), "postwarden-")), "data");
@@ -73,7 +54,6 @@ export const createCommandLine = () => {
       `POSTWARDEN_${name}`,
       value,
     ]);
-    if (args[0] === "restore" || args[0] === "compact") await releaseDatabases(dataDir);
     const status = await runCli(args, {
       environment: environment ?? Object.fromEntries(given),
       settingsFile: options.settingsFile ?? null,

@@ -32,9 +32,6 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** A closed connection holds its file until its prepared statements are collected; a command is a process of its own. */
-const releaseClosed = () => Bun.gc(true);
-
 const open = (name: string): Db => {
   const opened = openDb(at(name));
   if (!opened.ok) throw new Error(opened.error.kind);
@@ -54,7 +51,6 @@ const namesIn = (name: string): string[] => {
   }
 };
 const restore = (file: string) => {
-  releaseClosed();
   return restoreBackup(at(file), {
     path: at("a.db"),
     keptSuffix: ".kept",
@@ -116,7 +112,6 @@ describe("a backup", () => {
 
   test.each(["b.db-wal", "b.db-journal"])("never lies beside a foreign %s, which SQLite would read with it", (name) => {
     open("a.db").close();
-    releaseClosed();
     writeFileSync(at(name), "mine");
     const written = writeBackup(at("a.db"), at("b.db"));
     expect(written).toEqual({ ok: false, error: { kind: "exists", path: at(name) } });
@@ -167,7 +162,6 @@ describe("a backup", () => {
       .query<{ rootpage: number }, []>("SELECT rootpage FROM sqlite_master WHERE name = 'accounts'")
       .get() ?? { rootpage: 0 };
     db.close();
-    releaseClosed();
     const bytes = new Uint8Array(readFileSync(at("a.db")));
     bytes.fill(0xff, (rootpage - 1) * 4096, rootpage * 4096);
     writeFileSync(at("a.db"), bytes);
@@ -179,7 +173,6 @@ describe("a backup", () => {
 
   test("waits for a program that has the database to itself for a while", async () => {
     open("a.db").close();
-    releaseClosed();
     const script = `
       const { readdirSync, readlinkSync } = require("node:fs");
       const [path, reader] = process.argv.slice(-2);
@@ -234,7 +227,6 @@ describe("a file to restore", () => {
     db.close();
     const before = ["", "-wal"].map((suffix) => readFileSync(at(`b.db${suffix}`)));
     expect(verifyCopy(at("b.db"), KNOWN).ok).toBe(true);
-    releaseClosed();
     expect(["", "-wal"].map((suffix) => readFileSync(at(`b.db${suffix}`)))).toEqual(before);
   });
 
@@ -293,7 +285,6 @@ describe("a restored database", () => {
     expect(restore("b.db")).toEqual({ ok: false, error: { kind: "in_use" } });
     addAccount(db, "second");
     db.close();
-    releaseClosed();
     expect(namesIn("a.db")).toEqual(["first", "second"]);
     expect(readdirSync(folder).filter((name) => /kept|partial/.test(name))).toEqual([]);
   });
