@@ -70,6 +70,21 @@ test.each([
   },
 );
 
+test("requests that wait for the OpenAPI document share its bytes, which name the host of each", async () => {
+  const app = start();
+  const ask = async (host: string) => {
+    const { body } = await app.handle(new Request(`http://${host}/openapi.json`));
+    if (body === null) throw new Error("there is no document");
+    const pieces = await Array.fromAsync(body);
+    return { buffer: pieces[0]?.buffer, server: JSON.parse(Buffer.concat(pieces).toString()).servers[0].url };
+  };
+  const asked = await Promise.all(["a.test", "a.test", "a.test", "b.test", "b.test"].map(ask));
+  const [first, , , other] = asked;
+  expect(asked.map(({ server }) => server.split("/")[2])).toEqual(["a.test", "a.test", "a.test", "b.test", "b.test"]);
+  expect(asked.map(({ buffer }) => buffer === first?.buffer)).toEqual([true, true, true, false, false]);
+  expect(asked.map(({ buffer }) => buffer === other?.buffer)).toEqual([false, false, false, true, true]);
+});
+
 test("there is a page below /docs for what the manual does not have, and nothing where it is off", async () => {
   const missing = await start().handle(new Request("http://localhost/docs/no-such-page"));
   expect([missing.status, missing.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);

@@ -1,10 +1,11 @@
 import { AppError } from "../foundation/base/errors.ts";
+import { backgroundTurn } from "../foundation/base/fair-queue.ts";
 import { equalInConstantTime, sha256 } from "../foundation/base/secrets.ts";
 import type { LoadOnce } from "../foundation/base/load-once.ts";
 import type { Manual } from "./manual.ts";
 import { ANY_URL } from "./docs/docs-response.ts";
 import { pathOf, type UrlOfRequest } from "../foundation/http/request-target.ts";
-import { sendText } from "../foundation/http/response.ts";
+import { sendBytes, sendText } from "../foundation/http/response.ts";
 import type { Guard } from "../foundation/http/guard.ts";
 import { handleOpen, serveRoutes } from "../foundation/http/route.ts";
 import { METRICS_TYPE } from "./metrics/metrics.ts";
@@ -26,7 +27,7 @@ export interface ServiceRouteOptions {
 
 /** The routes that need no API key: liveness, readiness, metrics and the OpenAPI document. */
 export const createServiceRoutes = ({ guard, describe, urlOf, manual, readiness, metrics }: ServiceRouteOptions) => {
-  let document: Promise<string> | null = null;
+  const documentAt = createDocument(describe);
   const respond = async (request: Request, slug: string): Promise<Response> => {
     if (manual === null) throw new AppError("not_found", { message: "The manual is turned off." });
     return (await manual.get()).respond(request, slug);
@@ -50,16 +51,30 @@ export const createServiceRoutes = ({ guard, describe, urlOf, manual, readiness,
       return sendText(request, await metrics.render(), { "content-type": METRICS_TYPE });
     }),
 
-    handleOpen(GET_OPENAPI, async (request) => {
-      document ??= describe().then((described) => JSON.stringify(described));
-      const text = (await document).replaceAll(ANY_URL, urlOf(request));
-      return sendText(request, text, { "content-type": "application/json" });
-    }),
+    handleOpen(GET_OPENAPI, async (request) =>
+      sendBytes(request, await documentAt(urlOf(request)), { "content-type": "application/json" }),
+    ),
 
     handleOpen(GET_DOCS, (request) => respond(request, "")),
 
     handleOpen(GET_DOCS_PAGE, (request) => respond(request, pathOf(request).slice(GET_DOCS.path.length + 1))),
   ]);
+};
+
+/**
+ * The document as it names a URL. The bytes for the last URL are kept and shared by all responses: 100 requests that wait for
+ * the document would otherwise each write a megabyte in the same turn, and hold the event loop for a second.
+ */
+const createDocument = (describe: ServiceRouteOptions["describe"]) => {
+  let document: Promise<string> | null = null;
+  let last: { readonly url: string; readonly bytes: Uint8Array } | null = null;
+  return async (url: string): Promise<Uint8Array> => {
+    document ??= describe().then((described) => JSON.stringify(described));
+    const text = await document;
+    if (last?.url !== url) await backgroundTurn(null);
+    if (last?.url !== url) last = { url, bytes: Buffer.from(text.replaceAll(ANY_URL, url)) };
+    return last.bytes;
+  };
 };
 
 /** 404 where no token is set, 401 for a request without it. */
