@@ -1,6 +1,6 @@
 import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import type { DayRange } from "../../../foundation/base/days.ts";
-import { parseRecordBody } from "../../reports/report/report.ts";
+import { parseRepeatedBody } from "../../reports/report/report.ts";
 import type { DomainSources } from "../sources/domain-sources.ts";
 import type { SourceDayTotals } from "../sources/rollup-rows.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
@@ -244,7 +244,7 @@ export const readCauseRecords = (
       limit,
     )
     .map(({ count, body }) => {
-      const { dkimResults, spfResults } = parseRecordBody(body);
+      const { dkimResults, spfResults } = parseRepeatedBody(body);
       return { count, dkimResults, spfResults };
     });
 

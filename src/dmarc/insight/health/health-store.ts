@@ -2,7 +2,7 @@ import { cached } from "../../../foundation/base/bounded-map.ts";
 import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { type DomainRow, MAKE_OVERVIEWS_DUE } from "../../records/domains/domain-store.ts";
-import { parseRecordBody } from "../../reports/report/report.ts";
+import { parseRepeatedBody } from "../../reports/report/report.ts";
 import type { SignedRecord } from "./dkim-key.ts";
 import { domainHealthSchema, type DomainHealth } from "./health-schema.ts";
 import { decidingVouchers, ReporterStore } from "../../records/domains/reporter-store.ts";
@@ -110,7 +110,7 @@ export class HealthStore {
     const read = (isAligned: boolean, [from, to]: readonly [number, number]) =>
       largest
         .all(number, day, from, to)
-        .map(({ body, ...of }) => ({ ...of, isAligned, dkimResults: parseRecordBody(body).dkimResults }));
+        .map(({ body, ...of }) => ({ ...of, isAligned, dkimResults: parseRepeatedBody(body).dkimResults }));
     return [...read(true, [0, RANK_STEP]), ...read(false, [RANK_STEP, Number.MAX_SAFE_INTEGER])];
   }
 }
