@@ -32,9 +32,12 @@ export interface VisitOptions {
   readonly cookies?: Parameters<BrowserContext["addCookies"]>[0];
 }
 
-/** Text with white space needs nine characters a line; one of up to 16 characters without it stands on one. */
-const FIND_SQUEEZED = `(() => {
+/** Charts follow a change of the window's size. Text with white space needs nine characters a line; one of up to 16 characters without it stands on one. */
+const FIND_MISFITS = `(async () => {
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   const found = [];
+  const { scrollWidth, clientWidth } = document.documentElement;
+  if (scrollWidth > clientWidth) found.push(scrollWidth - clientWidth + " px wider than the window");
   const walker = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const text = walker.currentNode.data.trim();
@@ -138,19 +141,11 @@ export class Person {
     const found: string[] = [];
     for (const width of WIDTHS) {
       await this.page.setViewportSize({ width, height: HEIGHT });
-      const overflow = await this.#overflow();
-      const problems = await this.page.evaluate<string[]>(FIND_SQUEEZED);
-      if (overflow > 0) problems.push(`${overflow} px wider than the window`);
+      const problems = await this.page.evaluate<string[]>(FIND_MISFITS);
       found.push(...problems.map((problem) => `at ${width} px: ${problem}`));
     }
     await this.page.setViewportSize({ width: DESKTOP, height: HEIGHT });
     return found;
-  }
-
-  /** How many pixels the page is wider than the window, once charts have followed a change of its size. */
-  async #overflow(): Promise<number> {
-    await this.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
-    return this.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
   }
 
   #watch(): void {
@@ -192,7 +187,8 @@ export const axeProblems = async (page: Page, rules: readonly string[] | null = 
     resultTypes: ["violations"],
     ...(rules === null ? {} : { runOnly: { type: "rule", values: rules } }),
   };
-  const run = `${SOURCE};axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations)`;
+  const isThere = await page.evaluate<boolean>("'axe' in window");
+  const run = `${isThere ? "" : SOURCE};axe.run(document, ${JSON.stringify(options)}).then(({ violations }) => violations)`;
   const violations = await page.evaluate<AxeViolation[]>(run);
   return violations.map(({ id, help, nodes }) => {
     const places = nodes
