@@ -51,8 +51,8 @@ const evidenceLines = (evidence: unknown): string[] => {
   ];
 };
 
-/** Rows that are under way at once; most of them only wait. */
-const ROWS_AT_ONCE = 16;
+/** Rows that are under way at once. Each starts the command line too: more of them leave two slow processors too little for the replies. */
+const ROWS_AT_ONCE = 6;
 const CREDITS = 10_000;
 
 /** The quality score that each verdict allows, both ends included. */
