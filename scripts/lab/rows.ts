@@ -20,8 +20,8 @@ export interface Theme {
 
 /** Nobody keeps the binary waiting; generous, because many rows share two cores. */
 export const PROMPT_S = 8;
-/** One wait runs out: a reply (4 s) or a question to DNS (10 s), with the time to hang up. */
-export const REPLY_TIMEOUT_S = 10;
+/** One wait runs out: a reply (7 s) or a question to DNS (10 s), with the time to hang up. */
+export const REPLY_TIMEOUT_S = 13;
 export const DNS_TIMEOUT_S = 13;
 /** All retries after a question to DNS that runs out of its time each time. */
 export const DNS_RETRIES_S = 55;
