@@ -50,7 +50,7 @@ const CACHE = join(ROOT, "node_modules/.cache/postwarden-lab");
 const EXIT_INTERRUPTED = 130;
 
 /**
- * Short waits, because the servers are near: the slowest row ends within a few retries. A reply has the 2 s for which postscreen waits,
+ * Short waits, because the servers are near: the slowest row ends within a few retries. A reply has the 4 s for which postscreen waits,
  * and what a busy machine needs besides.
  */
 const ENVIRONMENT = {
@@ -59,7 +59,7 @@ const ENVIRONMENT = {
   POSTWARDEN_SMTP_PORT: String(SMTP_PORT),
   POSTWARDEN_PROBE_ALLOW_NETWORKS: LAB_NETWORKS,
   POSTWARDEN_SMTP_CONNECT_TIMEOUT_MS: "2000",
-  POSTWARDEN_SMTP_REPLY_TIMEOUT_MS: "7000",
+  POSTWARDEN_SMTP_REPLY_TIMEOUT_MS: "8000",
   POSTWARDEN_GREYLIST_RETRIES_S: "2,3,4",
   POSTWARDEN_HELO_NAME: PROBE_HELO,
   POSTWARDEN_MAIL_FROM: PROBE_SENDER,

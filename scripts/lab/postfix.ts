@@ -118,8 +118,8 @@ export const SMTPD: Readonly<Partial<Record<PostfixHost, readonly string[]>>> = 
   ourmxempty: ["virtual_mailbox_maps=inline:{nobody@nowhere=lab}"],
 };
 
-/** What a list says after the greet wait comes too late for postscreen. */
-const LISTED_SITES = [`postscreen_dnsbl_sites=${ADDRESS_LIST}`, "postscreen_greet_wait=2s"];
+/** What a list says after the greet wait comes too late for postscreen, which then lets us pass for an hour. */
+const LISTED_SITES = [`postscreen_dnsbl_sites=${ADDRESS_LIST}`, "postscreen_greet_wait=4s"];
 
 /** Hosts behind postscreen, which hands those that pass its tests to an `smtpd` like `main`. */
 export const POSTSCREEN: Readonly<Partial<Record<PostfixHost, readonly string[]>>> = {
@@ -333,7 +333,7 @@ const masterCf = (): string => {
   });
   const ipv6 = hasIpv6() ? `[${IPV6.alive}]:${SMTP_PORT} inet n - n - - smtpd\n` : "";
   return `${smtpd.join("")}${postscreen.join("")}${ipv6}smtpd pass - - n - - smtpd
-dnsblog unix - - n - 0 dnsblog
+dnsblog unix - - n - 0 dnsblog -o max_idle=1h
 tlsproxy unix - - n - 0 tlsproxy
 cleanup unix n - n - 0 cleanup
 rewrite unix - - n - - trivial-rewrite

@@ -20,7 +20,7 @@ export interface Theme {
 
 /** Nobody keeps the binary waiting; generous, because many rows share two cores. */
 export const PROMPT_S = 8;
-/** One wait runs out: a reply (7 s) or a question to DNS (10 s), with the time to hang up. */
+/** One wait runs out: a reply (8 s) or a question to DNS (10 s), with the time to hang up. */
 export const REPLY_TIMEOUT_S = 13;
 export const DNS_TIMEOUT_S = 13;
 /** All retries after a question to DNS that runs out of its time each time. */
