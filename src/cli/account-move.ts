@@ -56,12 +56,11 @@ export const ACCOUNT_MOVE = command({
   args: { name: argument("<name>", "name of the account"), ...ARGS },
   async run(context, { name, file }) {
     const { db, audit, io, config, print } = context;
-    const account = accountNamed(context, name);
-    const { id, disabledAtMs } = account;
+    const { id } = accountNamed(context, name);
     const path = resolve(file);
     const moved = await audit.perform({
       action: { action: "accounts.move", accountId: id, subject: name },
-      work: async () => doneWith(file, () => writeAccountFile(db, { id, name, disabledAtMs }, path)),
+      work: async () => doneWith(file, () => writeAccountFile(db, { id, name }, path)),
     });
     const { size: bytes } = statSync(path);
     print({ ...viewOf(moved), file: path, bytes }, () =>

@@ -31,9 +31,6 @@ const manifestSchema = z.object({
 /** What a file says of itself: whose rows it has, and their sums in the database that they come from. */
 export type MovedAccount = z.infer<typeof manifestSchema>;
 
-/** An account that is to be moved. */
-type Leaving = MovedAccount["account"] & { readonly disabledAtMs: number | null };
-
 /** Work of an account that is not done: on another instance, it would be done twice or never. */
 const OPEN_WORK: ReadonlyArray<readonly [what: string, sql: string]> = [
   ["pending verifications", "SELECT count(*) AS n FROM verifications WHERE account_id = ?1 AND status = 'pending'"],
@@ -90,14 +87,18 @@ const writeTables = ({ sqlite }: Pick<Db, "sqlite">, account: string): Result<Mo
   return ok(tables);
 };
 
+const isDisabled = (sqlite: Sqlite, accountId: string): boolean =>
+  sqlite.query("SELECT 1 FROM accounts WHERE id = ? AND disabled_at_ms IS NOT NULL").get(accountId) !== null;
+
 /** Writes the rows of an account, and the manifest, into an empty file, from one state of the database. */
-const fill = (db: Db, { disabledAtMs, ...account }: Leaving, partial: string): Result<MovedAccount, MoveProblem> => {
+const fill = (db: Db, account: MovedAccount["account"], partial: string): Result<MovedAccount, MoveProblem> => {
   const { sqlite } = db;
   sqlite.query("ATTACH ? AS moved").run(partial);
   try {
     for (const pragma of ["journal_mode = OFF", "synchronous = OFF", `application_id = ${APPLICATION_ID}`])
       sqlite.run(`PRAGMA moved.${pragma}`);
     return db.snapshot(() => {
+      if (!isDisabled(sqlite, account.id)) return err({ kind: "enabled", name: account.name });
       const work = openWorkOf(sqlite, account.id);
       if (work.length > 0) return err({ kind: "open_work", work });
       const tables = writeTables(db, account.id);
@@ -117,8 +118,11 @@ const fill = (db: Db, { disabledAtMs, ...account }: Leaving, partial: string): R
  * it. The account must be disabled and have no open work. The database can be in use, and is not changed. Throws what SQLite
  * and the file system throw.
  */
-export const writeAccountFile = (db: Db, account: Leaving, file: string): Result<MovedAccount, MoveProblem> => {
-  if (account.disabledAtMs === null) return err({ kind: "enabled", name: account.name });
+export const writeAccountFile = (
+  db: Db,
+  account: MovedAccount["account"],
+  file: string,
+): Result<MovedAccount, MoveProblem> => {
   if (nameIsTaken(file)) return err({ kind: "file_exists" });
   removeAbandonedPartialsOf(file);
   const partial = partialNameOf(file);

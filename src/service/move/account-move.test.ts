@@ -59,7 +59,7 @@ const openSource = () => {
   // The triggers replaced only what they had made of the daily counts.
   sqlite.run("UPDATE dmarc_weekly SET is_trusted = 1 WHERE week = 1");
   const name = sqlite.query<{ name: string }, [string]>("SELECT name FROM accounts WHERE id = ?").get(id)?.name ?? "";
-  return { db, sqlite, account: { id, name, disabledAtMs: 1 } };
+  return { db, sqlite, account: { id, name } };
 };
 
 type Row = Readonly<Record<string, string | number | null>>;
@@ -271,10 +271,13 @@ describe("an account is not written", () => {
   });
 
   test("while it is enabled, and over another file", () => {
-    const { db, account } = openSource();
+    const { db, sqlite, account } = openSource();
     const file = newFile();
-    const enabled = writeAccountFile(db, { ...account, disabledAtMs: null }, file);
-    expect(enabled).toMatchObject({ ok: false, error: { kind: "enabled" } });
+    const enableAt = (atMs: number | null) => sqlite.run("UPDATE accounts SET disabled_at_ms = ?", [atMs]);
+    enableAt(null);
+    expect(writeAccountFile(db, account, file)).toMatchObject({ ok: false, error: { kind: "enabled" } });
+    expect(existsSync(file)).toBe(false);
+    enableAt(1);
     writeFileSync(file, "mine");
     expect(writeAccountFile(db, account, file)).toMatchObject({ ok: false, error: { kind: "file_exists" } });
     expect(readFileSync(file, "utf8")).toBe("mine");
