@@ -1,7 +1,7 @@
 import { AppError } from "../foundation/base/errors.ts";
 import { backgroundTurn } from "../foundation/base/fair-queue.ts";
 import { equalInConstantTime, sha256 } from "../foundation/base/secrets.ts";
-import type { LoadOnce } from "../foundation/base/load-once.ts";
+import { LoadOnce } from "../foundation/base/load-once.ts";
 import type { Manual } from "./manual.ts";
 import { ANY_URL } from "./docs/docs-response.ts";
 import { pathOf, type UrlOfRequest } from "../foundation/http/request-target.ts";
@@ -65,12 +65,11 @@ export const createServiceRoutes = ({ guard, describe, urlOf, manual, readiness,
  * The document as it names a URL. The bytes for the last URL are kept and shared by all responses: 100 requests that wait for
  * the document would otherwise each write a megabyte in the same turn, and hold the event loop for a second.
  */
-const createDocument = (describe: ServiceRouteOptions["describe"]) => {
-  let document: Promise<string> | null = null;
+export const createDocument = (describe: ServiceRouteOptions["describe"]) => {
+  const document = new LoadOnce(async () => ({ text: JSON.stringify(await describe()) }));
   let last: { readonly url: string; readonly bytes: Uint8Array } | null = null;
   return async (url: string): Promise<Uint8Array> => {
-    document ??= describe().then((described) => JSON.stringify(described));
-    const text = await document;
+    const { text } = await document.get();
     if (last?.url !== url) await backgroundTurn(null);
     if (last?.url !== url) last = { url, bytes: Buffer.from(text.replaceAll(ANY_URL, url)) };
     return last.bytes;
