@@ -65,6 +65,19 @@ describe("a form whose session has ended", () => {
     expect(person.problems).toEqual([]);
     await leave();
   });
+
+  test("is sent from a browser that keeps no data of pages", async () => {
+    const { context, page, ...person } = await signedIn("owner");
+    const content = `Object.defineProperty(window, "sessionStorage", { get: () => { throw new DOMException("denied") } });`;
+    await context.addInitScript({ content });
+    await page.goto("/dmarc/new");
+    await page.getByLabel("Domains", { exact: true }).fill("typed-lab.com");
+    await context.clearCookies();
+    await page.getByRole("button", { name: "Enroll" }).click();
+    await page.waitForURL("**/sign-in?**");
+    expect(person.problems).toEqual([]);
+    await leave();
+  });
 });
 
 describe("a redirect leads nowhere else", () => {

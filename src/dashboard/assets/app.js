@@ -314,6 +314,21 @@
   const TYPED_MS_MAX = 1_800_000;
   const TYPED_CHARACTERS_MAX = 200_000;
   const isSignIn = location.pathname.startsWith("/sign-in");
+  // Browsers that keep no data throw when they are asked for this, or when something is kept.
+  const storage = (() => {
+    try {
+      return sessionStorage;
+    } catch {
+      return null;
+    }
+  })();
+  const keepTyped = (typed) => {
+    try {
+      storage?.setItem(TYPED, typed);
+    } catch {
+      // What was typed does not come back then.
+    }
+  };
   const typedFields = (form) =>
     [...form.elements].filter(({ name, type }) => name && !["hidden", "password", "file", "submit"].includes(type));
 
@@ -323,15 +338,15 @@
     const fields = typedFields(form).filter(({ type, checked }) => checked || !["checkbox", "radio"].includes(type));
     const values = fields.map(({ name, value }) => [name, value]);
     const typed = JSON.stringify({ page: location.pathname, action: form.action, values, atMs: Date.now() });
-    if (typed.length <= TYPED_CHARACTERS_MAX) sessionStorage.setItem(TYPED, typed);
+    if (typed.length <= TYPED_CHARACTERS_MAX) keepTyped(typed);
   });
 
   const restoreTyped = () => {
-    const typed = JSON.parse(sessionStorage.getItem(TYPED) ?? "null");
+    const typed = JSON.parse(storage?.getItem(TYPED) ?? "null");
     if (typed === null) return;
     // Any other page than the sign-in means that the form was sent.
-    if (isSignIn) return sessionStorage.setItem(TYPED, JSON.stringify({ ...typed, isUnsent: true }));
-    sessionStorage.removeItem(TYPED);
+    if (isSignIn) return keepTyped(JSON.stringify({ ...typed, isUnsent: true }));
+    storage.removeItem(TYPED);
     if (!typed.isUnsent || typed.page !== location.pathname || Date.now() - typed.atMs > TYPED_MS_MAX) return;
     const form = [...all("form[method=post]")].find(({ action }) => action === typed.action);
     for (const field of form ? typedFields(form) : []) {
