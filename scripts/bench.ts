@@ -129,25 +129,24 @@ const writeReport = async (marks: readonly Mark[], load: number, { quick, compar
   await page.write(withReport(await page.text(), { marks, day, machine, groups: Object.keys(GROUPS) }));
 };
 
-/** Measures one group after the other with this executable. */
-const measureAll = async (stage: Omit<Stage, "binary">, options: Options): Promise<Mark[]> => {
+type MeasureGroup = (group: string) => Promise<Mark[]>;
+
+/** Measures groups with this executable. */
+const openMeasuring = async (stage: Omit<Stage, "binary">, options: Options): Promise<MeasureGroup> => {
   const binary = resolve(options.binary ?? join(ROOT, "dist/postwarden"));
   if (!(await Bun.file(binary).exists())) throw new Error(`${binary} is missing: npm run build`);
-  const marks: Mark[] = [];
-  for (const group of options.wanted) marks.push(...(await measure({ ...stage, binary }, group)));
-  return marks;
+  return (group) => measure({ ...stage, binary }, group);
 };
 
-const compareAll = async (comparison: Comparison, { wanted }: Options): Promise<Mark[]> => {
-  const compare = await comparison.open();
+/** Measures one group after the other. Each is reported when it ends: a run of an hour that is interrupted keeps what it has. */
+const measureAll = async (measureGroup: MeasureGroup, load: number, options: Options): Promise<number> => {
   const marks: Mark[] = [];
-  for (const group of wanted) marks.push(...(await compare(group)));
-  return marks;
-};
-
-const show = async (marks: readonly Mark[], load: number, options: Options): Promise<number> => {
+  for (const group of options.wanted) {
+    const measured = await measureGroup(group);
+    if (options.report) await writeReport(measured, load, options);
+    marks.push(...measured);
+  }
   console.log(options.json ? marksJson(marks) : marksText(marks));
-  if (options.report) await writeReport(marks, load, options);
   return options.report || marks.every((mark) => isMet(mark) !== false) ? 0 : 1;
 };
 
@@ -164,12 +163,10 @@ const main = async (options: Options): Promise<number> => {
   const comparison = version === undefined ? null : new Comparison({ version, directory, isQuick, turns });
   // That of others: the measurement itself has not begun.
   const [load = 0] = loadavg();
-  const work =
-    comparison === null
-      ? measureAll({ directory, supervisor, children, isQuick }, options)
-      : compareAll(comparison, options);
+  const measuring = comparison?.open() ?? openMeasuring({ directory, supervisor, children, isQuick }, options);
+  const work = measuring.then((measureGroup) => measureAll(measureGroup, load, options));
   try {
-    return await Promise.race([work.then((marks) => show(marks, load, options)), interrupted.promise]);
+    return await Promise.race([work, interrupted.promise]);
   } catch (error) {
     console.error(error instanceof Error ? error.message : String(error));
     return 1;
