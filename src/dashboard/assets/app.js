@@ -314,7 +314,7 @@
   const TYPED_MS_MAX = 1_800_000;
   const TYPED_CHARACTERS_MAX = 200_000;
   const isSignIn = location.pathname.startsWith("/sign-in");
-  // Browsers that keep no data throw when they are asked for this, or when something is kept.
+  // A browser that keeps no data throws at this name, and one whose storage is full at `setItem`.
   const storage = (() => {
     try {
       return sessionStorage;
