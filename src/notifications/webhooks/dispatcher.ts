@@ -230,10 +230,9 @@ export class Dispatcher {
     this.#slots.endRequest(slot, { hasResponded, hasTimedOut: result.timedOut });
     // Aborted to free the slot, which is not a failed attempt.
     if (slot.isPreempted && !hasResponded) return false;
-    // Stops the other queues of this endpoint now; the stored pause takes effect later.
-    if (result.rateLimited && result.retryAfterMs !== null)
-      this.#keepQuiet(endpoint, Math.min(result.retryAfterMs, POLL_MS));
-    records.push(this.#recorder.record(delivery, result));
+    const record = this.#recorder.record(delivery, result);
+    records.push(record);
+    if (result.rateLimited && result.retryAfterMs !== null) this.#keepQuietUntil(record, endpoint, result.retryAfterMs);
     return result.delivered && !slot.isPreempted;
   }
 
@@ -250,6 +249,16 @@ export class Dispatcher {
 
   #isQuiet({ key }: QueuedEndpoint) {
     return (this.#quietUntilMs.get(key) ?? 0) > this.runtime.clock.monotonicMs();
+  }
+
+  /** Stops the other queues of a rate-limited endpoint until its pause is stored, or for as long as it asked. */
+  #keepQuietUntil(stored: Promise<void>, endpoint: QueuedEndpoint, forMs: number) {
+    const beforeMs = this.#quietUntilMs.get(endpoint.key) ?? 0;
+    this.#keepQuiet(endpoint, forMs);
+    void stored.then(
+      () => this.#quietUntilMs.set(endpoint.key, beforeMs),
+      () => undefined,
+    );
   }
 
   #keepQuiet({ key }: QueuedEndpoint, forMs: number) {

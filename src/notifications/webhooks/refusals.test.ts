@@ -116,6 +116,24 @@ describe("Retry-After", () => {
     for (const id of [first, ...others]) await harness.untilDelivered(id);
   });
 
+  test("of a 429 is kept while nothing can be recorded (disk full)", async () => {
+    const [harness, receiver] = [newHarness(), newReceiver()];
+    receiver.answer(({ event }) => limit(500, event.data.n === 1 ? "5" : "10")());
+    const [first, other] = [1, 2].map((n) => harness.event(receiver.url, { n }, { ...LIVE, subject: `target:${n}` }));
+    harness.dispatcher.start();
+    for (const id of [first, other]) await harness.untilAttempts(id ?? "", 1);
+    receiver.answer(limit(429, "60"));
+    harness.db.sqlite.run("PRAGMA query_only = ON");
+    await harness.clock.advance(5 * S_MS);
+    await until(() => harness.logged.some((line) => line.includes("could not send or record")), "the failure");
+    for (let seconds = 0; seconds < 20; seconds++) await harness.clock.advance(1 * S_MS);
+    expect(receiver.received).toHaveLength(3);
+    harness.db.sqlite.run("PRAGMA query_only = OFF");
+    receiver.answer(204);
+    await harness.skip(60 * S_MS);
+    for (const id of [first, other]) await harness.untilDelivered(id ?? "");
+  });
+
   test("of a 500 applies to its own event only", async () => {
     const [harness, receiver] = [newHarness(), newReceiver()];
     receiver.answer(({ event }) => (event.data.n === 1 ? limit(500, "60")() : new Response()));
