@@ -28,7 +28,7 @@ const runTests = async (facts: string, stage: Stage | null): Promise<number> => 
   return await child.exited;
 };
 
-ensurePackages(["chromium", "faketime"]);
+ensurePackages(["chromium-headless-shell", "faketime"]);
 const status =
   values.facts === undefined
     ? await Stage.use(PER_DAY, (facts, stage) => runTests(JSON.stringify(facts), stage))

@@ -19,7 +19,7 @@ const folder = join(import.meta.dir, "..", "shots");
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder);
 
-ensurePackages(["chromium", "faketime"]);
+ensurePackages(["chromium-headless-shell", "faketime"]);
 const README_PICTURE = join(import.meta.dir, "..", "fixtures/dashboard.png");
 const SHARE_PICTURE = join(import.meta.dir, "..", "src/dashboard/assets/share.png");
 const work = (facts: StageFacts): Promise<number> =>

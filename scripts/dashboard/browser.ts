@@ -1,9 +1,9 @@
-/** Debian's chromium, and pages of it that report everything which a correct dashboard never does. */
-import { existsSync, readFileSync } from "node:fs";
+/** Debian's chromium without windows of its own, and pages of it that report everything which a correct dashboard never does. */
+import { readFileSync } from "node:fs";
 import { XSS_MARK } from "./hostile.ts";
+import { CHROMIUM } from "./service.ts";
 import { type Browser, type BrowserContext, type Page, chromium } from "playwright-core";
 
-const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 /** A page takes milliseconds; a machine that tests everything at once takes its time. */
 const STEP_MS_MAX = 30_000;
 
@@ -19,11 +19,7 @@ const ARGUMENTS = [
   ...["--disable-default-apps", "--disable-extensions", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"],
 ];
 
-export const launchBrowser = (): Promise<Browser> => {
-  const executablePath = CHROMIUM.find((path) => existsSync(path));
-  if (executablePath === undefined) throw new Error("chromium is missing: apt-get install chromium");
-  return chromium.launch({ executablePath, args: ARGUMENTS });
-};
+export const launchBrowser = (): Promise<Browser> => chromium.launch({ executablePath: CHROMIUM, args: ARGUMENTS });
 
 export interface VisitOptions {
   readonly hasScripts?: boolean;

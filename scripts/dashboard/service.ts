@@ -111,12 +111,12 @@ export class DashboardService {
 }
 
 const APT_MS_MAX = 240_000;
+/** Debian's chromium of the package `chromium-headless-shell`. */
+export const CHROMIUM = "/usr/bin/chromium-headless-shell";
 
 /** Installs what is missing, as root; otherwise says what to install. */
-export const ensurePackages = (wanted: ReadonlyArray<"chromium" | "faketime">): void => {
-  const missing = wanted.filter((name) =>
-    name === "faketime" ? findFaketime() === null : !existsSync("/usr/bin/chromium"),
-  );
+export const ensurePackages = (wanted: ReadonlyArray<"chromium-headless-shell" | "faketime">): void => {
+  const missing = wanted.filter((name) => (name === "faketime" ? findFaketime() === null : !existsSync(CHROMIUM)));
   if (missing.length === 0) return;
   const sentence = `These Debian packages are missing: ${missing.join(" ")}.`;
   if (process.getuid?.() !== 0 || !existsSync("/usr/bin/apt-get"))
