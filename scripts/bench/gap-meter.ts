@@ -12,10 +12,10 @@ export interface Watched {
   read(): Promise<LoopGap>;
 }
 
-/** Starts a program of ours from its source, with the watch loaded into it. `said`: what it says by itself. `enter` limits it. */
+/** Starts the binary, or a script of ours by its path, with the watch loaded into it. `said`: what it says by itself. `enter` limits it. */
 export const spawnWatched = (
   stage: Stage,
-  program: readonly string[],
+  program: "binary" | readonly string[],
   env: Record<string, string>,
   enter: (argv: readonly string[]) => readonly string[] = (argv) => argv,
 ) => {
@@ -26,8 +26,9 @@ export const spawnWatched = (
     else if (message === "ready") ready.resolve();
     else said.resolve(message);
   };
-  const child = Bun.spawn([...enter([process.execPath, "--no-env-file", "--preload", WATCH, ...program])], {
-    ...{ cwd: ROOT, env, stdio: ["ignore", "ignore", "inherit"] },
+  const argv = program === "binary" ? [stage.binary, "serve"] : [process.execPath, "--no-env-file", ...program];
+  const child = Bun.spawn([...enter(argv)], {
+    ...{ cwd: ROOT, env: { ...env, BUN_OPTIONS: `--preload ${WATCH}` }, stdio: ["ignore", "ignore", "inherit"] },
     ipc: take,
   });
   const read = (): Promise<LoopGap> => {

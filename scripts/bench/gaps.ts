@@ -209,7 +209,7 @@ export const measureGaps = async (stage: Stage): Promise<Mark[]> => {
   try {
     const watched = Promise.withResolvers<Watched>();
     const service = await startServing(stage, { dataDir, settings }, (env) => {
-      const spawned = spawnWatched(stage, ["src/main.ts", "serve"], env);
+      const spawned = spawnWatched(stage, "binary", env);
       watched.resolve(spawned);
       return spawned.child;
     });

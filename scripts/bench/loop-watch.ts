@@ -1,5 +1,5 @@
 /**
- * Watches the event loop of the process that loads it (`bun --preload`), and says over IPC what it saw. Started alone, it
+ * Watches the event loop of the process that loads it (`--preload`), and says over IPC what it saw. Started alone, it
  * is the bare process beside it: what that sees is the machine's doing.
  */
 
@@ -9,7 +9,7 @@ const TICK_MS = 2;
 export interface LoopGap {
   /** The longest time between two ticks. */
   readonly gapMs: number;
-  /** The most processor time of this process between two ticks: what is left of a gap was waiting, for a processor or the disk. */
+  /** The most processor time of its thread between two ticks: what is left of a gap was waiting, for a processor or the disk. */
   readonly heldMs: number;
   /** When that ended, since the start of the process. */
   readonly atMs: number;
@@ -21,7 +21,7 @@ export const GAP_MS_MAX = 50;
 const NONE: LoopGap = { gapMs: 0, heldMs: 0, atMs: 0, over: 0 };
 
 const processorMs = (): number => {
-  const { user, system } = process.cpuUsage();
+  const { user, system } = process.threadCpuUsage();
   return (user + system) / 1_000;
 };
 
@@ -47,8 +47,7 @@ class LoopWatch {
     const [nowMs, usedMs] = [performance.now(), processorMs()];
     const before = this.#worst;
     const gapMs = nowMs - this.#lastMs;
-    // Helper threads of the runtime work beside the event loop.
-    const heldMs = Math.min(gapMs, usedMs - this.#lastProcessorMs);
+    const heldMs = usedMs - this.#lastProcessorMs;
     this.#worst = {
       gapMs: Math.max(before.gapMs, gapMs),
       heldMs: Math.max(before.heldMs, heldMs),

@@ -146,7 +146,7 @@ export const measureYear = async (stage: Stage): Promise<Mark[]> => {
     const started = Promise.withResolvers<Watched>();
     const startedMs = performance.now();
     const service = await startServing(stage, { dataDir, settings: {} }, (ownEnv) => {
-      const spawned = spawnWatched(stage, ["src/main.ts", "serve"], ownEnv, inside);
+      const spawned = spawnWatched(stage, "binary", ownEnv, inside);
       started.resolve(spawned);
       return spawned.child;
     });
