@@ -143,7 +143,7 @@ export const createJobs = (options: JobsOptions) => {
     const { name, pattern } = job;
     const work = { name: "job", fields: { job: name }, run: (signal: AbortSignal) => run(job, signal) };
     const recurring = new Recurring(options, work);
-    plugin.use(cron({ name, pattern, timezone: "UTC", protect: true, run: () => recurring.run() }));
+    plugin.use(cron({ name, pattern, utcOffset: 0, protect: true, run: () => recurring.run() }));
     return recurring;
   });
   const { cron: timersByName = {} } = plugin.store as { cron?: Record<string, { stop(): void }> };
