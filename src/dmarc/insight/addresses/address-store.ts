@@ -169,16 +169,16 @@ const PLAIN_IPV6 = /^[1-9a-f][0-9a-f]{0,3}(?::[1-9a-f][0-9a-f]{0,3}){2}(?=:)/;
 
 const CACHED_MAX = 20_000;
 
-const computeNetwork = (ip: string) => {
-  if (!ip.includes(":")) return `${ip.slice(0, ip.lastIndexOf("."))}.0/24`;
+const network6Of = cached(CACHED_MAX, (ip: string) => {
   const plain = PLAIN_IPV6.exec(ip);
   if (plain !== null) return `${plain[0]}::/48`;
   const { parts } = ipaddr.IPv6.parse(ip);
   return `${new ipaddr.IPv6([...parts.slice(0, 3), 0, 0, 0, 0, 0]).toString()}/48`;
-};
+});
 
 /** The network of an address, in canonical form: a /24 for IPv4, a /48 for IPv6. */
-export const ipNetworkOf: (ip: string) => string = cached(CACHED_MAX, computeNetwork);
+export const ipNetworkOf = (ip: string): string =>
+  ip.includes(":") ? network6Of(ip) : `${ip.slice(0, ip.lastIndexOf("."))}.0/24`;
 
 /** A label that only mail servers have, even with their address in the name. */
 const MAIL = /(?:^|[.-])(?:mail|mx|smtp|mta|out|outbound|relay)\d*(?=[.-])/;

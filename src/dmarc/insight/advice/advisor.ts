@@ -162,12 +162,7 @@ const gatherFacts = async (
         ? null
         : readDetail(options, domain.domain, { sources: read, key, range: window, history });
     },
-    ownDays: () =>
-      reading.perDayOf(
-        number,
-        window,
-        sources.filter(isCounted).flatMap(({ key }) => read.numbersOf(key, window)),
-      ),
+    ownDays: () => reading.perDayOf(number, window, read.numbersOf(countedKeys(sources), window)),
     today,
     silentDays: silentDaysOf(reported, today),
     declaredSilent: declaredSilent(health),
@@ -176,6 +171,8 @@ const gatherFacts = async (
     health: whole?.health ?? advisedFindings(health, today),
   };
 };
+
+const countedKeys = (sources: readonly AdvisedSource[]) => sources.filter(isCounted).map(({ key }) => key);
 
 const uncheckedIn = (
   { records }: Pick<AdvisorOptions, "records">,
@@ -186,9 +183,8 @@ const uncheckedIn = (
     range,
   }: { readonly read: DomainSources; readonly sources: readonly AdvisedSource[]; readonly range: DayRange },
 ) => {
-  const keys = new Set(sources.filter(isCounted).map(({ key }) => key));
-  const numbers = [...read.names(range)].flatMap(([number, { key }]) => (keys.has(key) ? [number] : []));
-  return countUnchecked(records, domain, { sources: numbers, range });
+  const sending = [...read.keysOf(new Set(countedKeys(sources)), range).keys()];
+  return countUnchecked(records, domain, { sources: sending, range });
 };
 
 /** What the domain's DNS says. */

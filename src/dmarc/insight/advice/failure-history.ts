@@ -167,10 +167,7 @@ export const readHistories = (
     range,
   }: { readonly sources: DomainSources; readonly keys: readonly string[]; readonly range: DayRange },
 ): ReadonlyMap<string, FailureHistory> => {
-  const wanted = new Set(keys);
-  const keyOf = new Map(
-    [...sources.names(range)].flatMap(([number, { key }]) => (wanted.has(key) ? [[number, key] as const] : [])),
-  );
+  const keyOf = sources.keysOf(new Set(keys), range);
   if (keyOf.size === 0) return new Map();
   const days = rollups.perSourceDay(domain, { ...range, fromDay: range.toDay - FAILURE_DAYS + 1 }, [...keyOf.keys()]);
   const histories = [...Map.groupBy(days, ({ source }) => keyOf.get(source) ?? "")].flatMap(([key, rows]) => {
@@ -202,7 +199,7 @@ export const readDetail = (
     readonly history: FailureHistory;
   },
 ): FailureDetail => {
-  const numbers = sources.numbersOf(key, range);
+  const numbers = sources.numbersOf([key], range);
   const { sinceDay, lastDay, hasPassedBefore } = history;
   const failing = readCauseRecords(records, numbers, { fromDay: sinceDay, toDay: lastDay }, FAILING);
   const earlier = { fromDay: sinceDay - BEFORE_DAYS, toDay: sinceDay - 1 };

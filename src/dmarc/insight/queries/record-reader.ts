@@ -74,7 +74,7 @@ export class DmarcRecordReader {
       return db.snapshot(() => {
         const sources = new DomainSources(rollups, domain);
         const scope: RecordScope =
-          source === undefined ? { domain: domain.number } : { sources: sources.numbersOf(source, range) };
+          source === undefined ? { domain: domain.number } : { sources: sources.numbersOf([source], range) };
         return { scope, range, filters: rest, names: sources.names(range) };
       });
     }

@@ -101,7 +101,7 @@ test("summary, time series and sources say what a recount of the records says", 
         for (const source of sources) {
           const of = records.filter((record) => record.source === source.key);
           expect(source).toMatchObject(sumOf(of));
-          const sourcePlace = { sources: sourcesOf(domain).numbersOf(source.key, range) };
+          const sourcePlace = { sources: sourcesOf(domain).numbersOf([source.key], range) };
           const question = { scope: sourcePlace, range, filters: {}, names };
           const own = await readRecords(recordStore, question, { after: null, limit: 1000 });
           expect(own.records).toEqual(of);

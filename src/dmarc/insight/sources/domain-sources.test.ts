@@ -70,7 +70,7 @@ describe("unauthenticated mail", () => {
       ["unauthenticated", 2],
     ] as const) {
       expect(harness.find(key)).toMatchObject({ key, messages });
-      expect(harness.sourcesOf(harness.domain).numbersOf(key, ALL)).toHaveLength(1);
+      expect(harness.sourcesOf(harness.domain).numbersOf([key], ALL)).toHaveLength(1);
     }
     expect(harness.find(rest)).toMatchObject({ kind: "network", name: "5.5.5.0/24 (unauthenticated mail)" });
     harness.say(rest, "forwarder", 1);
@@ -328,7 +328,7 @@ test("messages of no single address are shown together", async () => {
   const { sourcesOf, domain, db, find } = await startWith([{ ...UNPROVEN, ip: "5.5.5.1" }]);
   db.sqlite.run("UPDATE dmarc_sources SET key = '* -/- - -'");
   expect(find("other")).toMatchObject({ kind: "network", name: "Other addresses", messages: 1, address_count: 0 });
-  expect(sourcesOf(domain).numbersOf("other", ALL)).toHaveLength(1);
+  expect(sourcesOf(domain).numbersOf(["other"], ALL)).toHaveLength(1);
 });
 
 test("another domain's sources, words and addresses are its own", async () => {
@@ -337,7 +337,7 @@ test("another domain's sources, words and addresses are its own", async () => {
   say("net:5.5.5.0/24", "threat", 1);
   expect(sourcesOf(other).sources(ALL)).toEqual([]);
   expect(sourcesOf(other).find("net:5.5.5.0/24", ALL)).toBeUndefined();
-  expect(sourcesOf(other).numbersOf("net:5.5.5.0/24", ALL)).toEqual([]);
+  expect(sourcesOf(other).numbersOf(["net:5.5.5.0/24"], ALL)).toEqual([]);
   db.transact((tx) => store.removeUserClassification(tx, other.number, "net:5.5.5.0/24"));
   expect([...store.userClassifications(domain.number)]).toHaveLength(1);
 });

@@ -22,6 +22,7 @@ import {
   ruleClassificationOf,
   userClassificationOf,
 } from "./source-classification.ts";
+import { entryOf } from "../../reports/ingest/rollup.ts";
 import type { SourceRule } from "../../records/domains/source-rules.ts";
 import type { DayRange } from "../../../foundation/base/days.ts";
 import { atOnce, inTurns, mapInSteps, type Steps } from "../../../foundation/base/in-steps.ts";
@@ -89,6 +90,8 @@ export class DomainSources {
   readonly #ranges = new Map<string, RangeSources>();
   /** By the range and the user's classifications, which may change while they are used. */
   readonly #keyed = new Map<string, readonly KeyedSource[]>();
+  /** See `findFailingOwn`. */
+  readonly #failingOwn = new Map<readonly KeyedSource[], ReadonlySet<number>>();
 
   constructor(
     private readonly rollups: RollupStore,
@@ -171,7 +174,7 @@ export class DomainSources {
     const context = this.#userContext();
     const sources = this.keyed(range);
     const held = new Set(keys);
-    for (const keyOf of [listedKeyOf(sources, false), networkKeyOf]) {
+    for (const keyOf of [this.#listedKeyOf(sources, false), networkKeyOf]) {
       for (const source of sources) {
         const earlier = held.has(keyOf(source)) ? earlierClassificationOf(source, context) : undefined;
         if (earlier !== undefined) held.add(earlier.key);
@@ -196,7 +199,7 @@ export class DomainSources {
   /** The names of stored sources in the range, by their numbers. */
   names(range: DayRange, { byNetwork = false }: SourceOptions = {}): ReadonlyMap<number, SourceName> {
     const keyed = this.keyed(range);
-    const keyOf = listedKeyOf(keyed, byNetwork);
+    const keyOf = this.#listedKeyOf(keyed, byNetwork);
     return new Map(
       keyed.map((source) => {
         const { key, name } = shownIdentity(keyOf(source), source);
@@ -205,11 +208,33 @@ export class DomainSources {
     );
   }
 
-  /** The numbers of the stored sources that have a key in the range; none when no report names it. */
-  numbersOf(key: string, range: DayRange): number[] {
+  /** The numbers of the stored sources that have one of these keys in the range; none when no report names it. */
+  numbersOf(keys: readonly string[], range: DayRange): number[] {
     const keyed = this.keyed(range);
-    const keyOf = listedKeyOf(keyed, isNetwork(key));
-    return keyed.flatMap((source) => (keyOf(source) === key ? [source.number] : []));
+    return [false, true].flatMap((byNetwork) => {
+      const wanted = new Set(keys.filter((key) => isNetwork(key) === byNetwork));
+      const keyOf = this.#listedKeyOf(keyed, byNetwork);
+      return wanted.size === 0 ? [] : keyed.flatMap((source) => (wanted.has(keyOf(source)) ? [source.number] : []));
+    });
+  }
+
+  /** The stored sources that are listed under one of these keys in the range: key by number. */
+  keysOf(keys: ReadonlySet<string>, range: DayRange): ReadonlyMap<number, string> {
+    const keyed = this.keyed(range);
+    const keyOf = this.#listedKeyOf(keyed, false);
+    const found = new Map<number, string>();
+    for (const source of keyed) {
+      const key = keyOf(source);
+      if (keys.has(key)) found.set(source.number, key);
+    }
+    return found;
+  }
+
+  /** The key that a stored source is listed under: own servers that fail have one of their own. */
+  #listedKeyOf(keyed: readonly KeyedSource[], byNetwork: boolean): (source: KeyedSource) => string {
+    const failing = entryOf(this.#failingOwn, keyed, () => findFailingOwn(keyed));
+    const keyOf = byNetwork ? networkKeyOf : shownKeyOf;
+    return (source) => (failing.has(source.number) ? OWN_FAILING_KEY : keyOf(source));
   }
 
   #userContext() {
@@ -253,20 +278,21 @@ export class DomainSources {
     const context = this.#userContext();
     const all = yield* this.#key(range, context);
     yield;
-    const keyOf = listedKeyOf(all, byNetwork);
+    const keyOf = this.#listedKeyOf(all, byNetwork);
+    yield;
     const keyed = all.filter((source) => wanted?.has(keyOf(source)) !== false);
     const shown: ShownGroup[] = [];
-    let members = 0;
+    let members = MEMBERS_PER_STEP;
     for (const [key, of] of Map.groupBy(keyed, keyOf)) {
       if (members >= MEMBERS_PER_STEP) yield;
       members = members >= MEMBERS_PER_STEP ? of.length : members + of.length;
       if (wanted === null && of.every(({ totals }) => totals.messages === 0)) continue;
-      shown.push(...this.#group(key, of, context));
+      shown.push(...(yield* this.#group(key, of, context)));
     }
     return shown.sort((a, b) => byWorst(a.source, b.source));
   }
 
-  #group(key: string, members: readonly KeyedSource[], context: UserContext): readonly ShownGroup[] {
+  *#group(key: string, members: readonly KeyedSource[], context: UserContext): Steps<readonly ShownGroup[]> {
     const byKey = userClassificationOf(key, members, context);
     // The class of own servers holds for all of them, unless those that fail have one of their own.
     const byOwn = key === OWN_FAILING_KEY ? userClassificationOf(OWN_KEY, members, context) : null;
@@ -276,6 +302,7 @@ export class DomainSources {
       classification: byUser ?? classification,
       classifiedBy: byUser === null ? "service" : "user",
     } as const;
+    if (members.length >= MEMBERS_PER_STEP) yield;
     return sourceResponse({ key, members, ...classes }, this.known.addresses).map((source) => ({
       source,
       reason,
@@ -311,12 +338,6 @@ const UNKNOWN_ADDRESS = { name: null, isConfirmed: false, isAsked: false, asn: n
 
 const shownKeyOf = ({ shownKey }: KeyedSource) => shownKey;
 const networkKeyOf = ({ networkKey }: KeyedSource) => networkKey;
-/** The key that a stored source is listed under: own servers that fail have one of their own. */
-const listedKeyOf = (keyed: readonly KeyedSource[], byNetwork: boolean): ((source: KeyedSource) => string) => {
-  const failing = findFailingOwn(keyed);
-  const keyOf = byNetwork ? networkKeyOf : shownKeyOf;
-  return (source) => (failing.has(source.number) ? OWN_FAILING_KEY : keyOf(source));
-};
 const isNetwork = (key: string) => key.startsWith("net:");
 
 /** Failing messages that somebody must act on: neither forwarded nor forged ones. */

@@ -44,8 +44,10 @@ describe("own servers", () => {
     expect(sources.explain("own/failing", range)?.addresses.map(({ address }) => address.ip)).toEqual([CHEMISTRY]);
     expect(sources.explain("own", range)?.addresses.map(({ address }) => address.ip)).toEqual([SOUND]);
     expect(sources.find("own/failing", range)?.name).toBe("example.com (own servers, failing)");
-    expect(sources.numbersOf("own/failing", range)).toHaveLength(1);
-    expect(sources.numbersOf("own", range)).toHaveLength(1);
+    expect(sources.numbersOf(["own/failing"], range)).toHaveLength(1);
+    expect(sources.numbersOf(["own"], range)).toHaveLength(1);
+    expect(sources.numbersOf(["own", "own/failing", "net:5.5.5.0/24"], range)).toHaveLength(2);
+    expect([...sources.keysOf(new Set(["own/failing", "other"]), range).values()]).toEqual(["own/failing"]);
     // Rules of alerts see own servers as one source.
     expect(new Set(sources.keyed(range).map(({ shownKey }) => shownKey))).toEqual(new Set(["own"]));
   });

@@ -26,9 +26,15 @@ const hostOf = ({ evidence: { ip } }: KeyedSource) => ip ?? "";
  */
 export const findFailingOwn = (keyed: readonly KeyedSource[]): ReadonlySet<number> => {
   const { own, isVouched } = ownSources(keyed);
-  const hosts = [...Map.groupBy(own, hostOf).values()];
-  const failing = hosts.filter((members) => isFailingHost(countsOf(members, isVouched)));
-  return failing.length === hosts.length ? new Set() : new Set(failing.flat().map(({ number }) => number));
+  const hosts = new Map<string, HostCounts>();
+  for (const member of own) {
+    const counts = countsOf(member, isVouched);
+    const before = hosts.get(hostOf(member));
+    hosts.set(hostOf(member), before === undefined ? counts : addCounts(before, counts));
+  }
+  const failing = new Set([...hosts].flatMap(([host, counts]) => (isFailingHost(counts) ? [host] : [])));
+  if (failing.size === 0 || failing.size === hosts.size) return new Set();
+  return new Set(own.flatMap((member) => (failing.has(hostOf(member)) ? [member.number] : [])));
 };
 
 const ownSources = (keyed: readonly KeyedSource[]) => {
@@ -36,17 +42,16 @@ const ownSources = (keyed: readonly KeyedSource[]) => {
   return { own, isVouched: own.some(({ trusted }) => trusted.messages > 0) };
 };
 
-const countsOf = (members: readonly KeyedSource[], isVouched: boolean): HostCounts => {
-  const totals = members.map(({ trusted, totals: all, isPlausible }) => {
-    const counts = isVouched ? trusted : all;
-    return isPlausible ? counts : { ...counts, aligned: 0 };
-  });
-  return {
-    messages: sumBy(totals, ({ messages }) => messages),
-    aligned: sumBy(totals, ({ aligned }) => aligned),
-    forwarded: sumBy(totals, ({ forwarded }) => forwarded),
-  };
+const countsOf = ({ trusted, totals, isPlausible }: KeyedSource, isVouched: boolean): HostCounts => {
+  const counts = isVouched ? trusted : totals;
+  return isPlausible ? counts : { ...counts, aligned: 0 };
 };
+
+const addCounts = (a: HostCounts, b: HostCounts): HostCounts => ({
+  messages: a.messages + b.messages,
+  aligned: a.aligned + b.aligned,
+  forwarded: a.forwarded + b.forwarded,
+});
 
 /** One of the domain's own servers with its mail in a range. */
 export interface OwnHost extends HostCounts {
@@ -104,7 +109,7 @@ const hostRow = (members: readonly KeyedSource[], { ip, address, isVouched }: Ho
     isAsked: address?.isAsked ?? false,
     department: name === null ? null : departmentOf(name),
     failing: counts.messages - counts.aligned,
-    isFailing: isFailingHost(countsOf(members, isVouched)),
+    isFailing: isFailingHost(members.map((member) => countsOf(member, isVouched)).reduce(addCounts)),
     firstDay: Math.min(...members.map(({ firstDay }) => firstDay)),
     lastDay: Math.max(...members.map(({ lastDay }) => lastDay)),
     numbers: members.map(({ number }) => number),

@@ -50,6 +50,7 @@ export interface IdentifiedSource extends SourceWithEvidence {
  * address, untrusted reports no longer say who it is.
  */
 export const trustedEvidence = <T extends SourceWithEvidence>(sources: readonly T[]): readonly T[] => {
+  if (sources.every(({ isVouched }) => isVouched === sources[0]?.isVouched)) return sources;
   const vouched = new Set(sources.filter(({ isVouched }) => isVouched).map(({ evidence }) => evidence.ip));
   return sources.filter(({ isVouched, evidence }) => isVouched || !vouched.has(evidence.ip));
 };
@@ -300,7 +301,9 @@ export function* readSenders(
     for (const address of rollups.addresses(ips.slice(at, at + ADDRESSES_PER_STEP))) addresses.set(address.ip, address);
   }
   yield;
-  const identities = new SourceIdentities({ domain, organisation, sources: trustedEvidence(stored), addresses });
+  const trusted = trustedEvidence(stored);
+  yield;
+  const identities = new SourceIdentities({ domain, organisation, sources: trusted, addresses });
   return { stored, addresses, identities };
 }
 

@@ -61,8 +61,7 @@ export function* findUnauthenticated(
   context: Context,
 ): Steps<UnauthenticatedMail> {
   const { addresses, identities } = context;
-  const { authenticated, ownNetworks } = findAuthenticated(sources, context);
-  yield;
+  const { authenticated, ownNetworks } = yield* findAuthenticated(sources, context);
   const keys = new Map<number, UnauthenticatedKey>();
   const recurring: IdentifiedSource[] = [];
   const named: IdentifiedSource[] = [];
@@ -90,21 +89,21 @@ export function* findUnauthenticated(
 const isAuthenticated = ({ evidence: { signer, envelope, foreign } }: IdentifiedSource) =>
   (signer ?? envelope ?? foreign) !== null;
 
-const findAuthenticated = (sources: readonly IdentifiedSource[], { identities, relayed }: Context) => {
+function* findAuthenticated(sources: readonly IdentifiedSource[], { identities, relayed }: Context) {
   const authenticated = new Set<string>();
   const ownNetworks = new Set<string>();
   const hasVouched = sources.some(({ isVouched }) => isVouched);
-  for (const source of trustedEvidence(sources)) {
+  yield* mapInSteps(trustedEvidence(sources), (source) => {
     const { ip, signer, envelope } = source.evidence;
-    if (ip === null) continue;
+    if (ip === null) return;
     if (isAuthenticated(source)) authenticated.add(ip);
     // Neither an untrusted report nor a forwarded or replayed signature makes a network the domain's own.
-    if (hasVouched && !source.isVouched) continue;
+    if (hasVouched && !source.isVouched) return;
     const isSigned = signer !== null && !relayed.has(source.number);
     if (isSigned || identities.isOwn(envelope)) ownNetworks.add(ipNetworkOf(ip));
-  }
+  });
   return { authenticated, ownNetworks };
-};
+}
 
 const namelessKey = (ip: string, { addresses, identities }: Context) => {
   const kind = identities.reverseNameKind(ip);

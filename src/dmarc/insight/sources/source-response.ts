@@ -1,4 +1,3 @@
-import { sumOf } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { countField, dayField, flagField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { isoDay } from "../../../foundation/base/days.ts";
@@ -119,8 +118,8 @@ export const sourceResponse = (
     authenticated_unaligned: totals.authenticated,
     quarantined: totals.quarantined,
     rejected: totals.rejected,
-    first_day: isoDay(Math.min(...members.map(({ firstDay }) => firstDay))),
-    last_day: isoDay(Math.max(...members.map(({ lastDay }) => lastDay))),
+    first_day: isoDay(members.reduce((day, { firstDay }) => Math.min(day, firstDay), first.firstDay)),
+    last_day: isoDay(members.reduce((day, { lastDay }) => Math.max(day, lastDay), first.lastDay)),
     dkim: signaturesOf(members),
     spf: envelopesOf(members),
     network_count: networks,
@@ -152,32 +151,41 @@ const addressResponse = (ip: string, address: SourceAddress | undefined) => ({
   country: address?.country ?? null,
 });
 
-const signaturesOf = (members: readonly KeyedSource[]) =>
-  mergeCounts(
-    members.flatMap(({ evidence: { signer, selector, foreign }, totals: { messages } }) => [
-      ...(signer === null ? [] : [{ domain: signer, selector, aligned: true, messages }]),
-      ...(foreign === null ? [] : [{ domain: foreign, selector: null, aligned: false, messages }]),
-    ]),
-  );
-
-const envelopesOf = (members: readonly KeyedSource[]) =>
-  mergeCounts(
-    members.flatMap(({ evidence: { envelope }, totals: { messages } }) =>
-      envelope === null ? [] : [{ domain: envelope, messages }],
-    ),
-  );
-
-/** Adds up equal entries; those with the most messages first. */
-const mergeCounts = <T extends { readonly domain: string; readonly messages: number }>(entries: readonly T[]) => {
-  const equal = Map.groupBy(
-    entries.filter(({ messages }) => messages > 0),
-    (entry) => JSON.stringify({ ...entry, messages: 0 }),
-  );
-  return [...equal.values()]
-    .flatMap((some) => {
-      const [first] = some;
-      return first === undefined ? [] : [{ ...first, messages: sumOf(some, "messages") }];
-    })
-    .toSorted((a, b) => b.messages - a.messages || (a.domain < b.domain ? -1 : 1))
-    .slice(0, AUTHENTICATION_MAX);
+const signaturesOf = (members: readonly KeyedSource[]) => {
+  const tally = new Tally<Source["dkim"][number]>();
+  for (const { evidence, totals } of members) {
+    const { signer, selector, foreign } = evidence;
+    const { messages } = totals;
+    if (signer !== null)
+      tally.add(JSON.stringify([signer, selector]), { domain: signer, selector, aligned: true, messages });
+    if (foreign !== null) tally.add(foreign, { domain: foreign, selector: null, aligned: false, messages });
+  }
+  return tally.most();
 };
+
+const envelopesOf = (members: readonly KeyedSource[]) => {
+  const tally = new Tally<Source["spf"][number]>();
+  for (const { evidence, totals } of members)
+    if (evidence.envelope !== null)
+      tally.add(evidence.envelope, { domain: evidence.envelope, messages: totals.messages });
+  return tally.most();
+};
+
+/** Adds up the messages of equal entries. */
+class Tally<T extends { readonly domain: string; readonly messages: number }> {
+  readonly #entries = new Map<string, T>();
+
+  /** `id` is the same for equal entries. */
+  add(id: string, entry: T): void {
+    if (entry.messages === 0) return;
+    const before = this.#entries.get(id)?.messages ?? 0;
+    this.#entries.set(id, before === 0 ? entry : { ...entry, messages: before + entry.messages });
+  }
+
+  /** The entries with the most messages first. */
+  most(): T[] {
+    return [...this.#entries.values()]
+      .toSorted((a, b) => b.messages - a.messages || (a.domain < b.domain ? -1 : 1))
+      .slice(0, AUTHENTICATION_MAX);
+  }
+}
