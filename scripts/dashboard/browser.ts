@@ -158,6 +158,11 @@ export class Person {
       problems.push(`${where()}: dialog: ${dialog.message()}`);
       void dialog.dismiss();
     });
+    page.on("requestfailed", (request) => {
+      const reason = request.failure()?.errorText ?? "";
+      if (request.isNavigationRequest() && reason !== "net::ERR_ABORTED")
+        console.error(`${new Date().toISOString()} ${request.method()} ${request.url()} failed: ${reason}`);
+    });
     page.on("request", (request) => {
       const url = request.url();
       if (!url.startsWith(`${origin}/`) && !url.startsWith("data:")) problems.push(`${where()}: request to ${url}`);
