@@ -121,8 +121,7 @@ export class Hands {
   async #visible(locator: Locator): Promise<Locator> {
     const visible = locator.filter({ visible: true }).first();
     await visible.waitFor().catch(async () => {
-      // The browser could not reach the service: a person loads the page again.
-      if (this.page.url().startsWith("chrome-error:")) {
+      if (this.person.hasNetworkChanged && this.page.url().startsWith("chrome-error:")) {
         await this.page.reload();
         if (await visible.isVisible()) return;
       }
