@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ensurePackages } from "./dashboard/service.ts";
 import { Stage } from "./dashboard/stage.ts";
+import { inOwnNamespace } from "./harness/namespace.ts";
 import { readOptions } from "./harness/options.ts";
 
 const TEST_MS_MAX = 180_000;
@@ -28,9 +29,10 @@ const runTests = async (facts: string, stage: Stage | null): Promise<number> => 
   return await child.exited;
 };
 
-ensurePackages(["chromium-headless-shell", "faketime"]);
+ensurePackages(["chromium-headless-shell", "faketime", "iproute2"]);
+const onStage = () => Stage.use(PER_DAY, (facts, stage) => runTests(JSON.stringify(facts), stage));
 const status =
   values.facts === undefined
-    ? await Stage.use(PER_DAY, (facts, stage) => runTests(JSON.stringify(facts), stage))
+    ? ((await inOwnNamespace("net")) ?? (await onStage()))
     : await runTests(readFileSync(values.facts, "utf8"), null);
 process.exit(status);

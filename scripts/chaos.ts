@@ -11,7 +11,7 @@ import { runConnections } from "./chaos/connections.ts";
 import { runFullDisk, runReadOnlyDisk } from "./chaos/disk.ts";
 import { runEverything } from "./chaos/everything.ts";
 import { runGaps } from "./chaos/gaps.ts";
-import { inOwnNamespace } from "./chaos/small-disk.ts";
+import { inOwnNamespace } from "./harness/namespace.ts";
 import { readOptions } from "./harness/options.ts";
 
 const PARTS: Readonly<Record<string, (kills: number | null) => Promise<Findings>>> = {
@@ -66,7 +66,7 @@ const runProgram = async (name: string): Promise<number> => {
 };
 
 // The programs need no file system of their own, and no root.
-const status = names.every((name) => name in PROGRAMS) ? null : await inOwnNamespace();
+const status = names.every((name) => name in PROGRAMS) ? null : await inOwnNamespace("mount");
 if (status !== null) process.exit(status);
 let failed = 0;
 for (const name of names) {

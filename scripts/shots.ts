@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { ensurePackages } from "./dashboard/service.ts";
 import { shoot, shootReadme } from "./dashboard/shoot.ts";
 import { Stage, type StageFacts } from "./dashboard/stage.ts";
+import { inOwnNamespace } from "./harness/namespace.ts";
 import { readOptions } from "./harness/options.ts";
 
 const PER_DAY = 40;
@@ -19,7 +20,7 @@ const folder = join(import.meta.dir, "..", "shots");
 rmSync(folder, { recursive: true, force: true });
 mkdirSync(folder);
 
-ensurePackages(["chromium-headless-shell", "faketime"]);
+ensurePackages(["chromium-headless-shell", "faketime", "iproute2"]);
 const README_PICTURE = join(import.meta.dir, "..", "fixtures/dashboard.png");
 const SHARE_PICTURE = join(import.meta.dir, "..", "src/dashboard/assets/share.png");
 const work = (facts: StageFacts): Promise<number> =>
@@ -28,6 +29,6 @@ const work = (facts: StageFacts): Promise<number> =>
     : shoot(facts, { folder, only: values.only ?? null });
 const status =
   values.facts === undefined
-    ? await Stage.use(PER_DAY, work)
+    ? ((await inOwnNamespace("net")) ?? (await Stage.use(PER_DAY, work)))
     : await work(JSON.parse(readFileSync(values.facts, "utf8")) as StageFacts);
 process.exit(status);

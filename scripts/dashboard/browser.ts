@@ -75,15 +75,11 @@ export const PHONE = 390;
 /** The windows in which every page has to fit. */
 const WIDTHS = [1440, DESKTOP, TABLET, PHONE, 360];
 const HEIGHT = 900;
-/** The laboratory makes network namespaces beside the browser, which then gives up connections that it is making. */
-const NETWORK_CHANGED = "net::ERR_NETWORK_CHANGED";
 
 /** One person at a browser: a context with its page, and what went wrong on it. */
 export class Person {
   /** Violations of the policy, errors of scripts, dialogs, requests to other origins. */
   readonly problems: string[] = [];
-  /** Whether the last request that failed was given up by the browser, because an interface of this machine came or went. */
-  hasNetworkChanged: boolean = false;
   /** Responses of these statuses are expected: the console reports them as errors. */
   readonly expectedStatuses = new Set<number>();
 
@@ -116,11 +112,7 @@ export class Person {
   }
 
   async goto(path: string): Promise<number> {
-    const load = () => this.page.goto(path, { waitUntil: "load" });
-    const response = await load().catch((error: unknown) => {
-      if (!String(error).includes(NETWORK_CHANGED)) throw error;
-      return load();
-    });
+    const response = await this.page.goto(path, { waitUntil: "load" });
     return response?.status() ?? 0;
   }
 
@@ -168,7 +160,6 @@ export class Person {
     });
     page.on("requestfailed", (request) => {
       const reason = request.failure()?.errorText ?? "";
-      this.hasNetworkChanged = reason === NETWORK_CHANGED;
       if (request.isNavigationRequest() && reason !== "net::ERR_ABORTED")
         console.error(`${new Date().toISOString()} ${request.method()} ${request.url()} failed: ${reason}`);
     });

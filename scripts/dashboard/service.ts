@@ -114,9 +114,15 @@ const APT_MS_MAX = 240_000;
 /** Debian's chromium of the package `chromium-headless-shell`. */
 export const CHROMIUM = "/usr/bin/chromium-headless-shell";
 
+const IS_INSTALLED = {
+  "chromium-headless-shell": () => existsSync(CHROMIUM),
+  faketime: () => findFaketime() !== null,
+  iproute2: () => Bun.which("ip") !== null,
+};
+
 /** Installs what is missing, as root; otherwise says what to install. */
-export const ensurePackages = (wanted: ReadonlyArray<"chromium-headless-shell" | "faketime">): void => {
-  const missing = wanted.filter((name) => (name === "faketime" ? findFaketime() === null : !existsSync(CHROMIUM)));
+export const ensurePackages = (wanted: ReadonlyArray<keyof typeof IS_INSTALLED>): void => {
+  const missing = wanted.filter((name) => !IS_INSTALLED[name]());
   if (missing.length === 0) return;
   const sentence = `These Debian packages are missing: ${missing.join(" ")}.`;
   if (process.getuid?.() !== 0 || !existsSync("/usr/bin/apt-get"))

@@ -121,10 +121,6 @@ export class Hands {
   async #visible(locator: Locator): Promise<Locator> {
     const visible = locator.filter({ visible: true }).first();
     await visible.waitFor().catch(async () => {
-      if (this.person.hasNetworkChanged && this.page.url().startsWith("chrome-error:")) {
-        await this.page.reload();
-        if (await visible.isVisible()) return;
-      }
       const text = await this.person.text().catch(() => "");
       throw new Error(`${this.page.url()} has no ${locator} but: ${text.slice(0, 1_500)}`);
     });
