@@ -85,9 +85,9 @@ export const inTurns = async <T>(work: Steps<T>): Promise<T> => {
   }
 };
 
-const ITEMS_PER_STEP = 1_000;
+const ITEMS_PER_STEP = 250;
 
-/** Maps items, a thousand in each step. */
+/** Maps items, some in each step. */
 export function* mapInSteps<T, R>(items: readonly T[], map: (item: T) => R): Steps<R[]> {
   const mapped: R[] = [];
   for (const item of items) {

@@ -42,10 +42,10 @@ test("an expired key can be used again, and purging deletes expired keys only", 
   expect(await store.purge()).toBe(1);
 });
 
-test("expired keys are purged in transactions of 500, the oldest first, while other writes have their turn", async () => {
+test("expired keys are purged in transactions of 100, the oldest first, while other writes have their turn", async () => {
   const { db, clock, store } = start();
   const fill = db.sqlite.query(
-    "INSERT INTO idempotency_keys WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1201) SELECT 'k', i, '', '', i FROM n",
+    "INSERT INTO idempotency_keys WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 241) SELECT 'k', i, '', '', i FROM n",
   );
   fill.run();
   await clock.advance(2 * DAY_MS);
@@ -58,13 +58,13 @@ test("expired keys are purged in transactions of 500, the oldest first, while ot
         .map(({ at }) => at)
         .toSorted((a, b) => a - b)[0],
     });
-  expect(await store.purge(() => note() === 3)).toBe(1_000);
+  expect(await store.purge(() => note() === 3)).toBe(200);
   expect(seen).toEqual([
-    { count: 1_201, oldest: 1 },
-    { count: 701, oldest: 501 },
-    { count: 201, oldest: 1_001 },
+    { count: 241, oldest: 1 },
+    { count: 141, oldest: 101 },
+    { count: 41, oldest: 201 },
   ]);
-  expect(await store.purge()).toBe(201);
+  expect(await store.purge()).toBe(41);
 });
 
 test("an event is written as JSON and waits for delivery, unless it is for the feed only", () => {

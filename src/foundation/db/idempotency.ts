@@ -18,7 +18,7 @@ export interface IdempotentRequest {
 const IDEMPOTENCY_MS = 24 * 60 * 60 * 1000;
 
 /** Keys deleted in one transaction: it holds the event loop for a few milliseconds. */
-const PURGED_AT_ONCE = 500;
+const PURGED_AT_ONCE = 100;
 
 /** The 422 of an Idempotency-Key whose first request was a different one. */
 export const idempotencyKeyReused = (): AppError =>

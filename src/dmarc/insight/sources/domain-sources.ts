@@ -192,7 +192,7 @@ export class DomainSources {
   part(members: readonly KeyedSource[], name: string): Source | undefined {
     const key = members[0]?.shownKey ?? "";
     const classes = { classification: judgeMembers(members).classification, classifiedBy: "service" } as const;
-    const [source] = sourceResponse({ key, members, ...classes }, this.known.addresses);
+    const [source] = atOnce(sourceResponse({ key, members, ...classes }, this.known.addresses));
     return source === undefined ? undefined : { ...source, name };
   }
 
@@ -303,11 +303,8 @@ export class DomainSources {
       classifiedBy: byUser === null ? "service" : "user",
     } as const;
     if (members.length >= MEMBERS_PER_STEP) yield;
-    return sourceResponse({ key, members, ...classes }, this.known.addresses).map((source) => ({
-      source,
-      reason,
-      members,
-    }));
+    const described = yield* sourceResponse({ key, members, ...classes }, this.known.addresses);
+    return described.map((source) => ({ source, reason, members }));
   }
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { atOnce } from "../../../foundation/base/in-steps.ts";
 import type { SourceAddress } from "./rollup-rows.ts";
 import { knownServices } from "../../records/services/services.ts";
 import {
@@ -24,7 +25,7 @@ const identify = (
   const sources = keys.map((key, number) =>
     withEvidence({ number, key, firstDay: 1, lastDay: 1, firstSeenAtMs: 1, isVouched: true }, organisation),
   );
-  const identities = new SourceIdentities({ domain, organisation, sources, addresses: facts });
+  const identities = atOnce(SourceIdentities.of({ domain, organisation, sources, addresses: facts }));
   return sources.map((source) => identities.identityOf(source).key);
 };
 
@@ -148,7 +149,7 @@ describe("an address is", () => {
     const source = withEvidence(stored, domain.organisation);
     const kindOf = (name: string | null) => {
       const facts = new Map([[IP, { ...NOTHING, ip: IP, name, asn }]]);
-      return new SourceIdentities({ ...domain, sources: [source], addresses: facts }).identityOf(source).kind;
+      return atOnce(SourceIdentities.of({ ...domain, sources: [source], addresses: facts })).identityOf(source).kind;
     };
     expect([kindOf(null), kindOf("pool-192-0-2-1.isp.example")]).toEqual(["service", "network"]);
   });

@@ -140,13 +140,13 @@ export class SourceIdentities {
   readonly #own: SourceIdentity;
   readonly #organisation: string;
   readonly #parent: string | null;
-  readonly #byAddress: ReadonlyMap<string | null, readonly SourceWithEvidence[]>;
   readonly #reverseNames = new Map<string, ReverseNameKind>();
   readonly #proven = new Map<string, { readonly identity: SourceIdentity | null }>();
   readonly #identities = new Map<string, SourceIdentity>();
-  #selectorUsers: ReadonlyMap<string, ReadonlySet<string>> | null = null;
+  /** The keys of the proven senders that sign with a selector. */
+  readonly #selectorUsers = new Map<string, Set<string>>();
 
-  constructor(
+  private constructor(
     private readonly deps: {
       /** The monitored domain. */
       readonly domain: string;
@@ -155,13 +155,22 @@ export class SourceIdentities {
       /** See `trustedEvidence`. */
       readonly sources: readonly SourceWithEvidence[];
       readonly addresses: ReadonlyMap<string, SourceAddress>;
+      readonly byAddress: ReadonlyMap<string | null, readonly SourceWithEvidence[]>;
     },
   ) {
-    const { domain, organisation, sources } = deps;
+    const { domain, organisation } = deps;
     this.#own = { key: "own", kind: "own", name: `${domain} (own servers)`, service: null };
     this.#organisation = organisation;
     this.#parent = organisationalDomain(organisation);
-    this.#byAddress = Map.groupBy(sources, ({ evidence }) => evidence.ip);
+  }
+
+  /** In steps: the senders that sign are identified first, because rule 5 is about all of them. */
+  static *of(deps: Omit<SourceIdentities["deps"], "byAddress">): Steps<SourceIdentities> {
+    const byAddress = new Map<string | null, SourceWithEvidence[]>();
+    yield* mapInSteps(deps.sources, (source) => entryOf(byAddress, source.evidence.ip, () => []).push(source));
+    const identities = new SourceIdentities({ ...deps, byAddress });
+    yield* identities.#findSelectorUsers();
+    return identities;
   }
 
   identityOf({ evidence: { ip, envelope, signer } }: Pick<SourceWithEvidence, "evidence">): SourceIdentity {
@@ -204,7 +213,7 @@ export class SourceIdentities {
 
   #proveIdentity(ip: string): SourceIdentity | null {
     const address = this.deps.addresses.get(ip);
-    const sources = this.#byAddress.get(ip) ?? [];
+    const sources = this.deps.byAddress.get(ip) ?? [];
     const name = address?.isConfirmed === true ? address.name : null;
     if (this.isOwn(name)) {
       const service = dedicatedIpService(address, sources);
@@ -224,9 +233,9 @@ export class SourceIdentities {
 
   /** Rules 5 to 7. */
   #identityBySignature(ip: string): SourceIdentity {
-    const sources = this.#byAddress.get(ip) ?? [];
+    const sources = this.deps.byAddress.get(ip) ?? [];
     const signsAsOwn = sources.some(({ evidence: { signer, selector } }) => {
-      const users = signer === null ? null : this.#usersOf(signer, selector);
+      const users = signer === null ? null : this.#selectorUsers.get(selectorId(signer, selector));
       return users !== null && (users === undefined || users.has(this.#own.key));
     });
     if (signsAsOwn) return this.#own;
@@ -245,25 +254,19 @@ export class SourceIdentities {
     });
   }
 
-  /** The keys of the proven senders that sign with a selector; undefined for none. */
-  #usersOf(signer: string, selector: string | null): ReadonlySet<string> | undefined {
-    this.#selectorUsers ??= this.#findSelectorUsers();
-    return this.#selectorUsers.get(`${signer}/${selector ?? "-"}`);
-  }
-
-  #findSelectorUsers(): ReadonlyMap<string, ReadonlySet<string>> {
-    const users = new Map<string, Set<string>>();
+  *#findSelectorUsers(): Steps<void> {
     const { sources } = this.deps;
     const hasVouched = sources.some(({ isVouched }) => isVouched);
-    for (const { evidence, isVouched } of sources) {
-      if (hasVouched && !isVouched) continue;
-      const { ip, signer, selector } = evidence;
-      const identity = signer === null || ip === null ? null : this.#provenIdentity(ip);
-      if (identity !== null) entryOf(users, `${signer}/${selector ?? "-"}`, () => new Set<string>()).add(identity.key);
-    }
-    return users;
+    yield* mapInSteps(sources, ({ evidence: { ip, signer, selector }, isVouched }) => {
+      if ((hasVouched && !isVouched) || signer === null || ip === null) return;
+      const identity = this.#provenIdentity(ip);
+      if (identity !== null)
+        entryOf(this.#selectorUsers, selectorId(signer, selector), () => new Set()).add(identity.key);
+    });
   }
 }
+
+const selectorId = (signer: string, selector: string | null) => `${signer}/${selector ?? "-"}`;
 
 /** Services let large customers name their dedicated IPs: the AS or the service's own signature beside the customer's shows it. */
 const dedicatedIpService = (
@@ -303,7 +306,7 @@ export function* readSenders(
   yield;
   const trusted = trustedEvidence(stored);
   yield;
-  const identities = new SourceIdentities({ domain, organisation, sources: trusted, addresses });
+  const identities = yield* SourceIdentities.of({ domain, organisation, sources: trusted, addresses });
   return { stored, addresses, identities };
 }
 

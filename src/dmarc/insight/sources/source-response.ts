@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { countField, dayField, flagField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { isoDay } from "../../../foundation/base/days.ts";
+import { mapInSteps, type Steps } from "../../../foundation/base/in-steps.ts";
 import { percentOf, sumTotals, type SourceAddress } from "./rollup-rows.ts";
 import { CLASSIFICATIONS, type Classification } from "./rollup-store.ts";
 import { SOURCE_KINDS } from "./source-identity.ts";
@@ -87,19 +88,17 @@ interface SourceGroup {
 const ADDRESSES_MAX = 8;
 const AUTHENTICATION_MAX = 10;
 
-/** A source as the API returns it; an empty list for a group without members. */
-export const sourceResponse = (
+/** A source as the API returns it, in steps; an empty list for a group without members. */
+export function* sourceResponse(
   { key, members, classification, classifiedBy }: SourceGroup,
   known: ReadonlyMap<string, SourceAddress>,
-): Source[] => {
+): Steps<Source[]> {
   const [first] = members;
   if (first === undefined) return [];
   const { kind, name, service } = shownIdentity(key, first);
-  const totals = sumTotals(members.map((member) => member.totals));
+  const { totals, dkim, spf, lastDays, ...sums } = yield* sumMembers(members);
   const { messages, aligned } = totals;
-  const lastDays = lastDayByAddress(members);
-  const ips = [...lastDays.keys()];
-  const networks = new Set(ips.map(ipNetworkOf)).size;
+  const networks = sums.networks.size;
   const source: Source = {
     key,
     kind,
@@ -118,29 +117,46 @@ export const sourceResponse = (
     authenticated_unaligned: totals.authenticated,
     quarantined: totals.quarantined,
     rejected: totals.rejected,
-    first_day: isoDay(members.reduce((day, { firstDay }) => Math.min(day, firstDay), first.firstDay)),
-    last_day: isoDay(members.reduce((day, { lastDay }) => Math.max(day, lastDay), first.lastDay)),
-    dkim: signaturesOf(members),
-    spf: envelopesOf(members),
+    first_day: isoDay(sums.firstDay),
+    last_day: isoDay(sums.lastDay),
+    dkim: dkim.most(),
+    spf: spf.most(),
     network_count: networks,
-    address_count: ips.length,
-    lookups_pending: key === PENDING_KEY || ips.some((ip) => known.get(ip)?.isAsked !== true),
+    address_count: lastDays.size,
+    lookups_pending: key === PENDING_KEY || lastDays.keys().some((ip) => known.get(ip)?.isAsked !== true),
     addresses: [...lastDays]
       .toSorted(([, a], [, b]) => b - a)
       .slice(0, ADDRESSES_MAX)
       .map(([ip]) => addressResponse(ip, known.get(ip))),
   };
   return [source];
-};
+}
 
-/** The addresses in the order in which they were first seen. */
-const lastDayByAddress = (members: readonly KeyedSource[]) => {
+/** What members add up to. */
+function* sumMembers(members: readonly KeyedSource[]) {
+  const [dkim, spf] = [new Tally<Source["dkim"][number]>(), new Tally<Source["spf"][number]>()];
+  /** By address, in the order in which they were first seen. */
   const lastDays = new Map<string, number>();
-  for (const { evidence, lastDay } of members) {
-    if (evidence.ip !== null) lastDays.set(evidence.ip, Math.max(lastDays.get(evidence.ip) ?? 0, lastDay));
-  }
-  return lastDays;
-};
+  const networks = new Set<string>();
+  let [firstDay, lastDay] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
+  yield* mapInSteps(
+    members,
+    ({ evidence: { ip, signer, selector, foreign, envelope }, totals: { messages }, ...days }) => {
+      firstDay = Math.min(firstDay, days.firstDay);
+      lastDay = Math.max(lastDay, days.lastDay);
+      if (ip !== null) {
+        const before = lastDays.get(ip);
+        if (before === undefined) networks.add(ipNetworkOf(ip));
+        lastDays.set(ip, Math.max(before ?? 0, days.lastDay));
+      }
+      if (signer !== null)
+        dkim.add(JSON.stringify([signer, selector]), { domain: signer, selector, aligned: true, messages });
+      if (foreign !== null) dkim.add(foreign, { domain: foreign, selector: null, aligned: false, messages });
+      if (envelope !== null) spf.add(envelope, { domain: envelope, messages });
+    },
+  );
+  return { totals: sumTotals(members.map(({ totals }) => totals)), dkim, spf, lastDays, networks, firstDay, lastDay };
+}
 
 const addressResponse = (ip: string, address: SourceAddress | undefined) => ({
   ip,
@@ -150,26 +166,6 @@ const addressResponse = (ip: string, address: SourceAddress | undefined) => ({
   as_name: address?.asName ?? null,
   country: address?.country ?? null,
 });
-
-const signaturesOf = (members: readonly KeyedSource[]) => {
-  const tally = new Tally<Source["dkim"][number]>();
-  for (const { evidence, totals } of members) {
-    const { signer, selector, foreign } = evidence;
-    const { messages } = totals;
-    if (signer !== null)
-      tally.add(JSON.stringify([signer, selector]), { domain: signer, selector, aligned: true, messages });
-    if (foreign !== null) tally.add(foreign, { domain: foreign, selector: null, aligned: false, messages });
-  }
-  return tally.most();
-};
-
-const envelopesOf = (members: readonly KeyedSource[]) => {
-  const tally = new Tally<Source["spf"][number]>();
-  for (const { evidence, totals } of members)
-    if (evidence.envelope !== null)
-      tally.add(evidence.envelope, { domain: evidence.envelope, messages: totals.messages });
-  return tally.most();
-};
 
 /** Adds up the messages of equal entries. */
 class Tally<T extends { readonly domain: string; readonly messages: number }> {
