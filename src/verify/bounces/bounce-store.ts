@@ -43,6 +43,10 @@ const table = bounces;
 
 const prepareAll = (db: Db) =>
   sqlStatements(db, {
+    insert: `INSERT INTO bounces (id, account_id, event_key, source, email, kind, status, diagnostic, bounced_at_ms, created_at_ms,
+        promised, promised_at_ms, provider, refuted_at_ms, sought_at_ms)
+      VALUES ($id, $accountId, $eventKey, $source, $email, $kind, $status, $diagnostic, $bouncedAtMs, $createdAtMs,
+        $promised, $promisedAtMs, $provider, $refutedAtMs, $soughtAtMs) ON CONFLICT DO NOTHING`,
     some: rows<object, string>(
       "SELECT 1 FROM bounces WHERE account_id = ? AND kind = 'hard' AND refuted_at_ms IS NULL LIMIT 1",
     ),
@@ -90,7 +94,7 @@ export class BounceStore {
 
   /** False when the account has the event already. */
   insert(_tx: Tx, bounce: StoredBounce): boolean {
-    return this.db.orm.insert(table).values(bounce).onConflictDoNothing().returning({ id: table.id }).all().length > 0;
+    return this.#sql.insert.run(bounce).changes > 0;
   }
 
   /** The last completed check of an address with live keys up to a time. */

@@ -147,29 +147,28 @@ export interface KnownSigns {
   readonly smtputf8_not_sent: boolean;
 }
 
-const OF_MAILBOX: ReadonlySet<SignName> = new Set([
-  "unknown_recipient",
-  "disabled_recipient",
-  "full_mailbox",
-  "null_mx",
-]);
+const OF_MAILBOX = new Set<SignName>(["unknown_recipient", "disabled_recipient", "full_mailbox", "null_mx"]);
 
-// input ≤ 65,536 characters
-const compile = (sources: readonly string[]): RegExp => new RegExp(withoutAccents(sources.join("|")));
+/** The first use of one pattern of 15,000 characters takes 65 ms, that of eight of 2,000 takes 8. */
+const PATTERN_CHARACTERS_MAX = 2_000;
 
-const isAscii = (source: string): boolean => ![...source].some((letter) => letter > "\u007f");
+const compile = (sources: readonly string[]): readonly RegExp[] => {
+  let characters = 0;
+  const pieces = Map.groupBy(sources, ({ length }) => {
+    characters += length;
+    return Math.floor(characters / PATTERN_CHARACTERS_MAX);
+  });
+  return [...pieces.values()].map((of) => new RegExp(withoutAccents(of.join("|")))); // input ≤ 65,536 characters
+};
 
-interface CompiledSign {
-  readonly any: RegExp;
-  /** The sources that an ASCII text can match: most replies are ASCII, and most tables are not. */
-  readonly ascii: RegExp;
-}
+/** `ascii`: of the sources that an ASCII text can match: most replies are ASCII, and most tables are not. */
+type CompiledSign = Readonly<Record<"any" | "ascii", readonly RegExp[]>>;
 
 /** Compiled at first use: a command that reads one reply must not pay for all tables. */
 const compiledSign = cached(Object.keys(WORDS).length, (name: keyof typeof WORDS): CompiledSign => {
   const sources: readonly string[] = WORDS[name];
-  const ascii = compile(sources.filter((source) => isAscii(source) || /[a-z]{4}/.test(source)));
-  return { any: compile(sources), ascii };
+  const ascii = sources.filter((source) => ASCII_ONLY.test(source) || /[a-z]{4}/.test(source));
+  return { any: compile(sources), ascii: compile(ascii) };
 });
 
 /** Returns whether a sign is in the reply, and matches each at most once. */
@@ -191,7 +190,10 @@ export const createSigns = (text: ReplyText, known: KnownSigns): ((name: SignNam
 };
 
 /** What a server could not verify must not count as what it knows. */
-const withoutInability = (words: string): string => words.replace(new RegExp(patternOf("inability", words), "g"), "; "); // input ≤ 4,096 characters
+const withoutInability = (words: string): string =>
+  matches("inability", words)
+    ? words.replace(new RegExp(withoutAccents(WORDS.inability.join("|")), "g"), "; ") // input ≤ 4,096 characters
+    : words;
 
 const isKnown = (name: SignName): name is keyof KnownSigns =>
   !Object.hasOwn(WORDS, name) && name !== "link_to_blocklist" && name !== "link_of_vendor_beside_recipient";
@@ -207,12 +209,10 @@ const seenIn = cached(REMEMBERED_TEXTS_MAX, () => new Map<SignName, boolean>());
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the range is ASCII itself.
 const ASCII_ONLY = /^[\u0000-\u007f]*$/;
 
-const patternOf = (name: keyof typeof WORDS, text: string): RegExp => {
+const matches = (name: keyof typeof WORDS, text: string): boolean => {
   const sign = compiledSign(name);
-  return ASCII_ONLY.test(text) ? sign.ascii : sign.any;
+  return (ASCII_ONLY.test(text) ? sign.ascii : sign.any).some((pattern) => pattern.test(text));
 };
-
-const matches = (name: keyof typeof WORDS, text: string): boolean => patternOf(name, text).test(text);
 
 /** Whether servers use the word to describe a mailbox: in "disabled" of the address disabled@ they mean that. */
 export const isStatusWord = cached(REMEMBERED_TEXTS_MAX, (word: string): boolean => {

@@ -102,10 +102,15 @@ const STATEMENTS = {
   ),
 };
 
+/** From this size on, to read a mail back holds the event loop: 25 MB for as long as to store them. */
+export const KEPT_BYTES_MIN = 1024 * 1024;
+
 /** Every received mail and file, and its bytes. */
 export class IngestionStore {
   readonly #orm: Db["orm"];
   readonly #sql;
+  /** The last large mail that is to be read: mails are read soon, most of them next. */
+  #kept: Pick<NewIngestion, "id" | "bytes"> | null = null;
 
   constructor(db: Db) {
     this.#orm = db.orm;
@@ -114,6 +119,7 @@ export class IngestionStore {
 
   /** Stores an ingestion that is to be read later. */
   insertPending(_tx: Tx, row: NewIngestion): void {
+    if (row.bytes.byteLength >= KEPT_BYTES_MIN) this.#kept = { id: row.id, bytes: row.bytes };
     this.#insert(row, { status: "pending", outcome: null, reason: null, findings: null, finishedAtMs: null });
   }
 
@@ -157,6 +163,14 @@ export class IngestionStore {
   /** The original bytes; undefined when they are no longer kept. */
   findRaw(id: string): Uint8Array | undefined {
     return this.#sql.findRaw.get(id)?.bytes;
+  }
+
+  /** The same for one that is to be read: of the last large mail they are still in memory, once. */
+  takeRaw(id: string): Uint8Array | undefined {
+    const kept = this.#kept;
+    if (kept?.id !== id) return this.findRaw(id);
+    this.#kept = null;
+    return kept.bytes;
   }
 
   /** What was found in one that was read; undefined while it is pending, and when it was deleted. */

@@ -112,7 +112,7 @@ export class IngestionWorker {
       const fields = { ingestion: pending.id };
       this.runtime.log.error("the service ended several times while it read an ingestion; giving up", fields);
     }
-    const bytes = isGivenUp ? undefined : this.deps.store.findRaw(pending.id);
+    const bytes = isGivenUp ? undefined : this.deps.store.takeRaw(pending.id);
     return { ingestion: { ...pending, bytes: bytes ?? new Uint8Array() }, isNew: false, isGivenUp };
   }
 
