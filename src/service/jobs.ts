@@ -1,6 +1,6 @@
 import { cron } from "@elysiajs/cron";
 import { Elysia } from "elysia";
-import { type Clock, ClockWatch } from "../foundation/base/clock.ts";
+import { type Clock, ClockWatch, nextTurn } from "../foundation/base/clock.ts";
 import { Recurring } from "../foundation/base/recurring.ts";
 import { drain, Gate } from "../foundation/base/wait.ts";
 import type { Log } from "../foundation/base/log.ts";
@@ -130,7 +130,10 @@ export const createJobs = (options: JobsOptions) => {
   const watch = new ClockWatch(clock);
   /** Purges and backups wait for each other. */
   const turns = new Gate(1);
+  /** Most jobs are due at the same moment: each begins in a turn of the event loop of its own. */
+  const beginnings = new Gate(1);
   const runNow = async (job: Job, signal: AbortSignal): Promise<void> => {
+    await beginnings.run(nextTurn);
     if (signal.aborted || (job.expires && isHeld(job, watch.aheadMs(), log))) return;
     await runLogged(job, options, () => signal.aborted);
   };
