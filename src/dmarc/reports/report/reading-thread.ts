@@ -58,14 +58,14 @@ interface ReadReply {
 }
 
 /** A file that was read in the thread. */
-interface ReadFile {
+interface FinishedFile {
   readonly head: string;
   readonly pieces: ReadonlyArray<readonly [reading: number, json: Uint8Array]>;
   /** The number of its rows. */
   readonly rows: number;
 }
 
-const readFile = (head: Partial<PassedHead>, pieces: ReadFile["pieces"] = [], rows = 0): ReadFile => ({
+const finished = (head: Partial<PassedHead>, pieces: FinishedFile["pieces"] = [], rows = 0): FinishedFile => ({
   pieces,
   rows,
   head: JSON.stringify({ readings: null, hashes: [], problem: null, ...head } satisfies PassedHead),
@@ -75,10 +75,10 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** Reads a file in the thread. */
-const passOn = async (file: FileToRead, allowance: UnpackAllowance): Promise<ReadFile> => {
+const passOn = async (file: FileToRead, allowance: UnpackAllowance): Promise<FinishedFile> => {
   try {
     const readings = await readWithin(file, allowance);
-    if (readings === null) return readFile({});
+    if (readings === null) return finished({});
     const pieces: [number, Uint8Array][] = [];
     const hashes: (string | null)[] = [];
     let rows = 0;
@@ -89,15 +89,15 @@ const passOn = async (file: FileToRead, allowance: UnpackAllowance): Promise<Rea
       rows += report?.rows.length ?? 0;
     }
     const heads = readings.map((one) => (one.report === null ? one : { ...one, report: { ...one.report, rows: [] } }));
-    return readFile({ readings: heads, hashes }, pieces, rows);
+    return finished({ readings: heads, hashes }, pieces, rows);
   } catch (error) {
-    return readFile({ problem: String(error) });
+    return finished({ problem: String(error) });
   }
 };
 
 const carryOut = async ({ bytes, files, bytesLeft }: ReadOrder): Promise<ReadReply> => {
   const allowance = { bytesLeft };
-  const read: ReadFile[] = [];
+  const read: FinishedFile[] = [];
   let [at, rows] = [0, 0];
   for (const { name, length } of files) {
     const file = await passOn({ bytes: bytes.subarray(at, at + length), name }, allowance);
