@@ -3,6 +3,7 @@ import { AccountsSlice } from "../accounts/open.ts";
 import { systemClock } from "../foundation/base/clock.ts";
 import type { Log } from "../foundation/base/log.ts";
 import { removeAbandonedCopies } from "../foundation/db/backup-directory.ts";
+import { CheckpointThread } from "../foundation/db/checkpoint-thread.ts";
 import { type Db, SERVER_BUSY_TIMEOUT_MS } from "../foundation/db/open.ts";
 import { baseUrlOf, type Config } from "../service/config.ts";
 import { databaseFailure, openDatabaseAt } from "./data-directory.ts";
@@ -28,12 +29,13 @@ export interface OpenedServer {
   readonly removeShownKeys: () => void;
 }
 
-/** Opens the database of the server, which holds the lock, and logs what was migrated. */
-const openServerDatabase = ({ path, config, log }: OpenOptions): Db => {
+/** Opens the database of the server, which holds the lock, logs what was migrated, and has checkpoints made in a thread. */
+export const openServerDatabase = ({ path, config, log }: Pick<OpenOptions, "path" | "config" | "log">): Db => {
   removeAbandonedCopies(path);
   const failure = (error: unknown) => databaseFailure(path, error, config);
   const db = openDatabaseAt(path, { busyTimeoutMs: SERVER_BUSY_TIMEOUT_MS, failure });
   const { before, after, applied, copy } = db.migrated;
+  db.checkpoints.use(new CheckpointThread(path, { log, clock: systemClock, program: Bun.main }));
   if (before > 0 && applied.length > 0) log.info("database migrated", { before, after, applied, copy });
   return db;
 };

@@ -10,17 +10,17 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 26_022,
   blocklist: 61_862,
   bulk: 53_638,
-  cli: 58_317,
+  cli: 58_363,
   dashboard: 168_457,
   dmarc: 220_260,
   doctor: 14_099,
-  foundation: 106_626,
+  foundation: 107_805,
   "main.ts": 133,
   notifications: 35_099,
   service: 52_803,
   verify: 78_128,
 };
-const FILES_MAX = 776;
+const FILES_MAX = 778;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -48,6 +48,9 @@ export class CommittedFacts {
   #listener: ((fact: Fact) => void) | null = null;
   #pending: Fact[] = [];
 
+  /** `onCommit` is called after each transaction. */
+  constructor(private readonly onCommit: () => void = () => undefined) {}
+
   /** Sets the only listener. It must not throw. */
   listen(listener: (fact: Fact) => void): void {
     this.#listener = listener;
@@ -69,9 +72,11 @@ export class CommittedFacts {
 
   /** The transaction is committed. */
   publish(): void {
-    if (this.#pending.length === 0) return;
-    const facts = this.#pending;
-    this.#pending = [];
-    for (const fact of facts) this.#listener?.(fact);
+    if (this.#pending.length > 0) {
+      const facts = this.#pending;
+      this.#pending = [];
+      for (const fact of facts) this.#listener?.(fact);
+    }
+    this.onCommit();
   }
 }

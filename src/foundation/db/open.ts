@@ -5,6 +5,7 @@ import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { systemClock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
 import { once } from "../base/load-once.ts";
+import { Checkpoints, LOG_BYTES_MIN } from "./checkpoints.ts";
 import { type DiskSpace, diskSpaceOf, keepDatabasePrivate, SecondDescriptor } from "./database-files.ts";
 import { CommittedFacts, type Fact } from "./facts.ts";
 import { GroupCommit } from "./group-commit.ts";
@@ -69,6 +70,7 @@ export interface Db {
   /** Null for a database in memory. */
   diskSpace(): DiskSpace | null;
   readonly sqlite: Sqlite;
+  readonly checkpoints: Checkpoints;
   /** The file, opened beside SQLite for reading and writing until `close`. Nobody else may close it. */
   descriptor(): number;
   close(): void;
@@ -93,7 +95,7 @@ const PRAGMAS = [
   "PRAGMA foreign_keys = ON",
   "PRAGMA temp_store = MEMORY",
   `PRAGMA cache_size = -${CACHE_KIB}`,
-  "PRAGMA journal_size_limit = 67108864",
+  `PRAGMA journal_size_limit = ${LOG_BYTES_MIN}`,
 ];
 
 const tx = {} as Tx;
@@ -153,9 +155,9 @@ const createCommits = (group: GroupCommit, acts: RecordedActs): Pick<Db, "commit
 };
 
 /** The transactions of a connection. */
-const createTransactions = (sqlite: Sqlite) => {
+const createTransactions = (sqlite: Sqlite, checkpoints: Checkpoints) => {
   const immediate = sqlite.transaction((work: (tx: Tx) => unknown) => work(tx));
-  const facts = new CommittedFacts();
+  const facts = new CommittedFacts(() => checkpoints.afterCommit());
   const totalChanges = sqlite.prepare<{ n: number }, []>("SELECT total_changes() AS n");
   const acts = new RecordedActs(() => totalChanges.get()?.n ?? 0);
   const runImmediate = <T>(work: (tx: Tx) => T): T => {
@@ -224,7 +226,8 @@ const databaseOf = (
   sqlite.run("PRAGMA synchronous = FULL");
   sqlite.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
   const deferred = sqlite.transaction((work: () => unknown) => work());
-  const { group, ...transactions } = createTransactions(sqlite);
+  const checkpoints = new Checkpoints(sqlite, systemClock);
+  const { group, ...transactions } = createTransactions(sqlite, checkpoints);
   const identity = identityOf(path);
   const beside = new SecondDescriptor(path, sqlite);
   return {
@@ -237,9 +240,11 @@ const databaseOf = (
     diskSpace: () => diskSpaceOf(path, sqlite),
     isWritable: () => isFile(path, identity) && hasFreeSpace(path) && takesWrite(sqlite),
     sqlite,
+    checkpoints,
     descriptor: () => beside.open(),
     close() {
       group.close();
+      checkpoints.stop();
       sqlite.close();
       beside.close();
     },

@@ -9,12 +9,15 @@ import {
   realpathSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { settle } from "../../testing/clock.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
+import type { Moved } from "./checkpoints.ts";
 import { type Db, openDb } from "./open.ts";
 import { clearPageGaps } from "./page-gaps.ts";
 
@@ -298,4 +301,19 @@ test("a database without a pointer map is left to compact, and one in memory has
   plain.close();
   expect(await clearPageGaps(open())).toEqual({ outcome: "unsupported", pages: 0 });
   expect(await clearPageGaps(open(":memory:"))).toEqual({ outcome: "cleared", pages: 0 });
+});
+
+test("a long log is moved by the thread before it is emptied here", async () => {
+  const db = openFilled();
+  const moved = Promise.withResolvers<Moved>();
+  db.checkpoints.use({ make: () => moved.promise, stop: () => undefined });
+  db.sqlite.run("CREATE TABLE large (body BLOB)");
+  db.transact(() => db.sqlite.run("INSERT INTO large VALUES (zeroblob(8000000))"));
+  const logBytes = () => statSync(`${path()}-wal`).size;
+  const clearing = clearPageGaps(db);
+  await settle();
+  expect(logBytes()).toBeGreaterThan(8_000_000);
+  moved.resolve("none");
+  expect(await clearing).toMatchObject({ outcome: "cleared" });
+  expect(logBytes()).toBeLessThan(10_000);
 });

@@ -16,7 +16,7 @@ export interface ClearedGaps {
   readonly pages: number;
 }
 
-type ClearedDb = Pick<Db, "sqlite" | "path" | "descriptor" | "transactUnsynced">;
+type ClearedDb = Pick<Db, "sqlite" | "path" | "descriptor" | "transactUnsynced" | "checkpoints">;
 
 /** Pages that are read at once, and pages that are cleared in one transaction: some milliseconds. */
 const PAGES_AT_ONCE = 256;
@@ -211,6 +211,7 @@ export const clearPageGaps = async (
   const patience = { isStopping, clock };
   let pages = 0;
   const ended = (): ClearedGaps => ({ outcome: isStopping() ? "stopped" : "busy", pages });
+  await db.checkpoints.settle();
   // Content that is only in the log would come into the file behind the search.
   if ((await patiently(patience, () => withoutWaiting(db, () => emptyLog(db) || null))) === null) return ended();
   if (!canReturnPages(db) || pragmaOf(db.sqlite, "journal_mode") !== "wal") return { outcome: "unsupported", pages };
