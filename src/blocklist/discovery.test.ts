@@ -83,7 +83,7 @@ describe("discovery", () => {
     const many = Array.from({ length: 600 }, (_, at) => `8.${at % 2}.${Math.floor(at / 200)}.${at % 200}`);
     const discovery = new TargetDiscovery({
       ...{ resolver: createZoneResolver({}), sourceAddresses: [], hasProxies: false },
-      ownAddresses: (_, domain) => (domain === "example.com" ? ["8.8.8.8", "10.0.0.1"] : many),
+      ownAddresses: async (_, domain) => (domain === "example.com" ? ["8.8.8.8", "10.0.0.1"] : many),
     });
     const find = (reportedDomain: string) =>
       discovery.discover({ accountId: "a", mode: "live" }, { domain: null, reportedDomain, egress: false });

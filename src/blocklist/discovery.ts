@@ -44,7 +44,7 @@ export class TargetDiscovery {
       sourceAddresses: readonly string[];
       hasProxies: boolean;
       /** The addresses of own servers in DMARC reports about a domain; null where the account does not monitor it. */
-      ownAddresses: (owner: Owner, domain: string) => readonly string[] | null;
+      ownAddresses: (owner: Owner, domain: string) => Promise<readonly string[] | null>;
     },
   ) {}
 
@@ -53,7 +53,7 @@ export class TargetDiscovery {
     const { mode } = owner;
     const parts = [
       ...(domain === null ? [] : [await this.#ofDomain(domain, mode)]),
-      ...(reportedDomain === null ? [] : [this.#ofReports(owner, reportedDomain)]),
+      ...(reportedDomain === null ? [] : [await this.#ofReports(owner, reportedDomain)]),
       ...(egress ? [this.#ofService()] : []),
     ];
     const unknown = parts.flatMap((part) => part.unknown);
@@ -77,8 +77,8 @@ export class TargetDiscovery {
     return { found, unknown };
   }
 
-  #ofReports(owner: Owner, domain: string): DiscoveryResult {
-    const addresses = this.deps.ownAddresses(owner, domain);
+  async #ofReports(owner: Owner, domain: string): Promise<DiscoveryResult> {
+    const addresses = await this.deps.ownAddresses(owner, domain);
     if (addresses === null)
       return { found: [], unknown: [`This account does not monitor the DMARC reports of ${domain}.`] };
     const found = addresses.map((target) => ({ target, source: `DMARC reports of ${domain}` }));

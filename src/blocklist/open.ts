@@ -42,7 +42,7 @@ interface BlocklistDeps {
   readonly platform: Platform;
   readonly outbound: Outbound;
   /** The addresses of own servers in DMARC reports about a domain; null where the account does not monitor it. */
-  readonly ownAddresses: (owner: Owner, domain: string) => readonly string[] | null;
+  readonly ownAddresses: (owner: Owner, domain: string) => Promise<readonly string[] | null>;
 }
 
 /** Blocklist monitoring: targets, their checks, events and mail. */

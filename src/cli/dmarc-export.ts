@@ -42,7 +42,7 @@ const writeRecords = async (db: Db, io: Io, name: string, options: Values<typeof
       "unknown_domain",
     );
   const records = new RecordStore(db);
-  const names = new DomainSources(new RollupStore(db), domain).names(range);
+  const names = await DomainSources.read(new RollupStore(db), domain, (all) => all.names(range));
   const query = { scope: { domain: domain.number }, range, filters: {}, names };
   if (options.format === "ndjson") {
     for await (const piece of writeNdjson(recordBatches(records, query, null))) await io.write(piece);

@@ -33,10 +33,12 @@ const SOURCES = command({
     byNetwork: toggle("list each network of unauthenticated mail"),
     limit: limit(50, 10_000),
   },
-  run(context, { text, class: wanted, byNetwork, limit: shown }) {
+  async run(context, { text, class: wanted, byNetwork, limit: shown }) {
     const { rollups } = context.service.dmarc;
-    const sources = new DomainSources(rollups, findDomain(context, text))
-      .sources(rangeOf({}, systemClock.nowMs()), { byNetwork })
+    const range = rangeOf({}, systemClock.nowMs());
+    const domain = findDomain(context, text);
+    const all = await DomainSources.read(rollups, domain, (read) => read.sources(range, { byNetwork }));
+    const sources = all
       .filter(({ classification }) => wanted === undefined || classification === wanted)
       .slice(0, shown);
     context.print({ sources }, () => tableOf(context, sources));
@@ -53,11 +55,11 @@ const OWN_HOSTS = command({
     csv: { ...toggle("print all as CSV"), conflicts: "json" },
     limit: limit(50, 10_000),
   },
-  run(context, { text, failing, department, csv, limit: shown }) {
+  async run(context, { text, failing, department, csv, limit: shown }) {
     const { caller, io, service, print, table } = context;
     const reader = new OwnHostReader(service.dmarc.context);
     const { id } = findDomain(context, text);
-    const found = reader.list(caller, id, { result: failing ? "failing" : undefined, department });
+    const found = await reader.list(caller, id, { result: failing ? "failing" : undefined, department });
     if (csv) return io.write(Buffer.from(reader.csvText(found)));
     const hosts = reader.view(found, found.hosts.slice(0, shown));
     print({ own_hosts: hosts }, () =>
@@ -82,10 +84,10 @@ const ADDRESSES = command({
     csv: { ...toggle("print all as CSV"), conflicts: "json" },
     limit: limit(50, 10_000),
   },
-  run(context, { text, key, failing, csv, limit: shown }) {
+  async run(context, { text, key, failing, csv, limit: shown }) {
     const { caller, io, service, print, table } = context;
     const reader = new SourceAddressReader(service.dmarc.context);
-    const found = reader.list(caller, findDomain(context, text).id, key, { failing });
+    const found = await reader.list(caller, findDomain(context, text).id, key, { failing });
     if (csv) return io.write(Buffer.from(reader.csvText(found)));
     const addresses = found.addresses.slice(0, shown);
     print({ addresses }, () =>

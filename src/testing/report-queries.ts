@@ -3,6 +3,8 @@ import { ClientAddresses } from "../foundation/http/client-addresses.ts";
 import { createLog, type Log } from "../foundation/base/log.ts";
 import { AppError } from "../foundation/base/errors.ts";
 import { createTokenBuckets } from "../foundation/base/limits.ts";
+import type { DayRange } from "../foundation/base/days.ts";
+import { atOnce } from "../foundation/base/in-steps.ts";
 import { newId } from "../foundation/base/secrets.ts";
 import { type Db, openDb } from "../foundation/db/open.ts";
 import type { DomainRow } from "../dmarc/records/domains/domain-store.ts";
@@ -11,6 +13,7 @@ import { type IngestStores, openIngestStores } from "../dmarc/reports/ingest/ing
 import { RecordStore } from "../dmarc/insight/queries/record-store.ts";
 import { ReportQueryStore } from "../dmarc/insight/queries/report-query-store.ts";
 import { RollupStore } from "../dmarc/insight/sources/rollup-store.ts";
+import { summarizeDomain, type Summary } from "../dmarc/insight/queries/summary.ts";
 import { DomainSources, type SourceDomain } from "../dmarc/insight/sources/domain-sources.ts";
 import { type Caller, Guard } from "../foundation/http/guard.ts";
 import { createBudgets } from "../foundation/http/request-memory.ts";
@@ -77,9 +80,8 @@ export const createReportQueries = () => {
     let serial = 0;
     return {
       ...{ db, clock, store, records, reports, take },
-      /** The sources of a domain, read now. */
-      sourcesOf: (domain: SourceDomain) => new DomainSources(store, domain),
-      openInTurns: (domain: SourceDomain) => DomainSources.open(store, domain),
+      /** What is read of the sources of a domain, now. */
+      sourcesOf: (domain: SourceDomain) => sourcesNow(store, domain),
       enrol: (domain = "example.com"): DomainRow =>
         db.transact((tx) => domains.insert(tx, madeDomain({ accountId: ACCOUNT, domain }))),
       /** Uploads a report; each has its own id unless one is given. */
@@ -90,6 +92,25 @@ export const createReportQueries = () => {
     };
   };
 };
+
+/** All steps at once: nothing comes between them. */
+const sourcesNow = (store: RollupStore, domain: SourceDomain) => {
+  const all = atOnce(DomainSources.open(store, domain));
+  return {
+    sources: (...asked: Parameters<DomainSources["sources"]>) => atOnce(all.sources(...asked)),
+    keyed: (range: DayRange) => atOnce(all.keyed(range)),
+    find: (key: string, range: DayRange) => atOnce(all.findAll([key], range)).get(key),
+    explain: (key: string, range: DayRange) => atOnce(all.explain(key, range)),
+    ownHosts: (range: DayRange) => atOnce(all.ownHosts(range)),
+    names: (range: DayRange) => atOnce(all.names(range)),
+    keysOf: (keys: ReadonlySet<string>, range: DayRange) => atOnce(all.keysOf(keys, range)),
+    numbersOf: (keys: readonly string[], range: DayRange) => atOnce(all.numbersOf(keys, range)),
+    classifiedKeysOf: (keys: readonly string[], range: DayRange) => atOnce(all.classifiedKeysOf(keys, range)),
+  };
+};
+
+export const summaryNow = (store: RollupStore, domain: SourceDomain, range: DayRange): Summary =>
+  summarizeDomain(store, domain, range, sourcesNow(store, domain).sources(range));
 
 interface UploadParts {
   readonly db: Db;

@@ -30,9 +30,9 @@ const query = z.object({ days: rangeParameter });
 
 /** A domain: the next step, its mail by outcome, who sends and who reports. */
 export const domainPages = (useCases: DmarcPageUseCases): readonly PageRoute[] => [
-  page({ path: "/dmarc/:id", params: domainParameters, query }, ({ viewer, params: { id }, query: { days } }) => {
+  page({ path: "/dmarc/:id", params: domainParameters, query }, async ({ viewer, params: { id }, query: { days } }) => {
     const { overview, reading } = useCases;
-    const { row, summary, sources, days: outcomes, changes, reporters } = reading.domain(viewer.caller, id, days);
+    const { row, summary, sources, days: outcomes, changes, reporters } = await reading.domain(viewer.caller, id, days);
     const status = overview.statusOf(row);
     return {
       title: row.domain,

@@ -28,11 +28,11 @@ const form = z.object({
 /** The monthly report of a domain, for users and, by a link that ends, for anybody. */
 export const monthPages = (useCases: DmarcPageUseCases): readonly PageRoute[] => {
   const { domains, reading, overview, shares, clock } = useCases;
-  const view = (id: string, caller: Parameters<typeof domains.find>[0], name?: string): View => {
+  const view = async (id: string, caller: Parameters<typeof domains.find>[0], name?: string): Promise<View> => {
     const row = domains.find(caller, id);
     const nowMs = clock.nowMs();
     const month = monthNamed(name, nowMs, (range) => reading.mailDays(row, range));
-    const facts = reading.month(row, month.range);
+    const facts = await reading.month(row, month.range);
     return {
       title: `${row.domain}, ${monthTitle(month.name)}`,
       section: "dmarc",
@@ -77,6 +77,7 @@ const sharedPage = ({ reading, overview, shares, clock }: DmarcPageUseCases): Pa
     async ({ params: { token }, query }) => {
       const { row, share } = await shares.open(token);
       const month = monthNamed(query.month, clock.nowMs(), (range) => reading.mailDays(row, range));
+      const facts = await reading.month(row, month.range);
       return {
         title: `${row.domain}, ${monthTitle(month.name)}`,
         section: null,
@@ -84,9 +85,7 @@ const sharedPage = ({ reading, overview, shares, clock }: DmarcPageUseCases): Pa
         body: (
           <>
             <MonthChoice action={`/r/${token}`} current={month.name} nowMs={clock.nowMs()} />
-            <MonthReport
-              {...{ row, month, facts: reading.month(row, month.range), overview: overview.overviewOf(row) }}
-            />
+            <MonthReport {...{ row, month, facts, overview: overview.overviewOf(row) }} />
             <p class="soft small no-print">
               This link ends on <Time atMs={share.expiresAtMs} style="day" />.
             </p>

@@ -42,9 +42,9 @@ const parametersOf = ({ days, result, department }: HostsState): string =>
 export const ownHostPages = (useCases: DmarcPageUseCases): readonly PageRoute[] => [
   page(
     { path: "/dmarc/:id/own-hosts", params: domainParameters, query },
-    ({ viewer, params: { id }, query: state }) => {
+    async ({ viewer, params: { id }, query: state }) => {
       const { ownHosts } = useCases;
-      const found = ownHosts.list(viewer.caller, id, hostQuery(useCases, state));
+      const found = await ownHosts.list(viewer.caller, id, hostQuery(useCases, state));
       const { domain, hosts, counts } = found;
       const { page: shown, next } = pageOfHosts(hosts, { after: state.cursor ?? null, limit: state.rows });
       return {
@@ -95,8 +95,8 @@ export const ownHostPages = (useCases: DmarcPageUseCases): readonly PageRoute[] 
   ),
   page(
     { path: "/dmarc/:id/own-hosts.csv", params: domainParameters, query },
-    ({ request, viewer, params: { id }, query: state }) =>
-      useCases.ownHosts.csv(request, useCases.ownHosts.list(viewer.caller, id, hostQuery(useCases, state))),
+    async ({ request, viewer, params: { id }, query: state }) =>
+      useCases.ownHosts.csv(request, await useCases.ownHosts.list(viewer.caller, id, hostQuery(useCases, state))),
   ),
 ];
 

@@ -79,8 +79,8 @@ export const reportPages = ({
 
 /** The records of a report as CSV, and the mail or file that brought it. */
 const filePages = (reports: DmarcReportUseCases["reports"]): readonly PageRoute[] => [
-  page({ path: `${PATH}/records.csv`, params }, ({ request, viewer, params: { id, reportId } }) => {
-    const { fileName, batches } = reports.recordRows(viewer.caller, id, reportId);
+  page({ path: `${PATH}/records.csv`, params }, async ({ request, viewer, params: { id, reportId } }) => {
+    const { fileName, batches } = await reports.recordRows(viewer.caller, id, reportId);
     return csvResponse(request, fileName, { columns: RECORD_COLUMNS, batches });
   }),
 

@@ -29,7 +29,7 @@ export const sourcePages = ({
   page(
     { path: "/dmarc/:id/sources/:key", params, query: sourceQuery },
     async ({ viewer, params: { id, key }, query: state }) => {
-      const found = reading.source(viewer.caller, id, { key, days: state.days });
+      const found = await reading.source(viewer.caller, id, { key, days: state.days });
       const rows = await records.pageOfSource(
         found,
         { range: reading.range(state.days), filters: recordFilters(state) },
@@ -53,10 +53,10 @@ export const sourcePages = ({
   ),
   page(
     { path: "/dmarc/:id/sources/:key/addresses.csv", params, query: addressQuery },
-    ({ request, viewer, params: { id, key }, query: { days, failing } }) => {
+    async ({ request, viewer, params: { id, key }, query: { days, failing } }) => {
       const { fromDay: from, toDay: to } = reading.range(days);
       const wanted = { from, to, failing: failing === "yes" };
-      return sourceAddresses.csv(request, sourceAddresses.list(viewer.caller, id, key, wanted));
+      return sourceAddresses.csv(request, await sourceAddresses.list(viewer.caller, id, key, wanted));
     },
   ),
 ];

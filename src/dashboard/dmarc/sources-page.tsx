@@ -50,20 +50,20 @@ export const sourcesPages = (useCases: DmarcPageUseCases): readonly PageRoute[] 
   ),
   page(
     { path: "/dmarc/:id/sources.csv", params: domainParameters, query },
-    ({ request, viewer, params, query: state }) => {
+    async ({ request, viewer, params, query: state }) => {
       const { sources } = useCases;
-      return sources.csv(request, sources.list(viewer.caller, params.id, listQuery(useCases, state)));
+      return sources.csv(request, await sources.list(viewer.caller, params.id, listQuery(useCases, state)));
     },
   ),
 ];
 
 /** A page of the sources of a domain. */
-const sourcesView = (
+const sourcesView = async (
   useCases: DmarcPageUseCases,
   viewer: Viewer,
   { id, state }: { readonly id: string; readonly state: SourcesState },
-): View => {
-  const found = useCases.sources.list(viewer.caller, id, listQuery(useCases, state));
+): Promise<View> => {
+  const found = await useCases.sources.list(viewer.caller, id, listQuery(useCases, state));
   const { page: shown, next } = pageOfSources(found.sources, { after: state.cursor ?? null, limit: state.rows });
   const { domain } = found;
   return {

@@ -44,3 +44,17 @@ test("a result is kept until a write of this or another connection, and the olde
     rmSync(folder, { recursive: true });
   }
 });
+
+test("a read that fails is not kept; those who ask meanwhile share it", async () => {
+  const sqlite = new Database(":memory:");
+  const memo = new ReadMemo<Promise<string>>({ sqlite }, 2);
+  const first = Promise.withResolvers<string>();
+  const asked = ["a", "a"].map((key) => memo.get(key, () => first.promise));
+  first.reject(new Error("disk"));
+  expect(await Promise.allSettled(asked)).toMatchObject([
+    { reason: { message: "disk" } },
+    { reason: { message: "disk" } },
+  ]);
+  expect(await memo.get("a", async () => "read again")).toBe("read again");
+  expect(await memo.get("a", async () => "not read")).toBe("read again");
+});

@@ -8,7 +8,10 @@ const versionOf = ({ sqlite }: Pick<Db, "sqlite">): string => {
   return `${ofOthers?.data_version ?? 0} ${own?.changes ?? 0}`;
 };
 
-/** Keeps what synchronous reads of the database returned, at most `sizeMax` results, until the next write. */
+/**
+ * Keeps what reads of the database returned, at most `sizeMax` results, until the next write: values, or promises of reads in
+ * several turns, which those who ask meanwhile share.
+ */
 export class ReadMemo<V> {
   readonly #known: BoundedMap<string, { readonly version: string; readonly value: V }>;
 
@@ -25,7 +28,10 @@ export class ReadMemo<V> {
     const known = this.#known.get(key);
     if (known?.version === version) return known.value;
     const value = read();
-    this.#known.set(key, { version, value });
+    const kept = { version, value };
+    this.#known.set(key, kept);
+    const forget = () => this.#known.get(key) === kept && this.#known.delete(key);
+    if (value instanceof Promise) void value.catch(forget);
     return value;
   }
 }

@@ -1,5 +1,6 @@
 import { DAY_MS, dayOfTime, isoDay, rangeBefore, type DayRange } from "../../../foundation/base/days.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
+import { inTurns } from "../../../foundation/base/in-steps.ts";
 import { ReadMemo } from "../../../foundation/db/read-memo.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
 import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
@@ -10,7 +11,7 @@ import { historyBodySchema, readState } from "../../records/domains/domain-state
 import { standingOf, type ReporterStanding } from "../../records/domains/reporter-store.ts";
 import { reporterView, type ShownReporter } from "../../insight/queries/reporter.ts";
 import { summarizeDomain, type Summary } from "../../insight/queries/summary.ts";
-import { DomainSources, type ExplainedSource } from "../../insight/sources/domain-sources.ts";
+import { type ClassifiedSources, DomainSources, type ExplainedSource } from "../../insight/sources/domain-sources.ts";
 import type { DayTotals, Totals } from "../../insight/sources/rollup-rows.ts";
 import type { Classification, RollupStore, UserClassification } from "../../insight/sources/rollup-store.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
@@ -33,8 +34,8 @@ const PAGES_KEPT = 4;
 
 /** What the pages of a domain and of its sources show. Throws `not_found` for a domain of another account. */
 export class DmarcReading {
-  readonly #domains: ReadMemo<DomainPageFacts>;
-  readonly #sources: ReadMemo<SourcePage | undefined>;
+  readonly #domains: ReadMemo<Promise<DomainPageFacts>>;
+  readonly #sources: ReadMemo<Promise<SourcePage | undefined>>;
 
   constructor(private readonly deps: DmarcReadingContext) {
     this.#domains = new ReadMemo(deps.db, PAGES_KEPT);
@@ -48,31 +49,33 @@ export class DmarcReading {
   }
 
   /** A domain over the last days. */
-  domain(caller: Caller, id: string, days: number): DomainPageFacts & { readonly row: DomainRow } {
-    const { db, rollups, histories, findDomain } = this.deps;
-    return db.snapshot(() => {
-      const row = findDomain(caller, id);
-      const range = this.range(days);
-      const read = () => readDomainPage({ rollups, domains: histories }, row, range);
-      return { row, ...this.#domains.get(`${id} ${range.fromDay} ${range.toDay}`, read) };
-    });
+  async domain(caller: Caller, id: string, days: number): Promise<DomainPageFacts & { readonly row: DomainRow }> {
+    const row = this.deps.findDomain(caller, id);
+    const range = this.range(days);
+    const read = () => this.#read(row, range, (facts) => facts);
+    return { row, ...(await this.#domains.get(`${id} ${range.fromDay} ${range.toDay}`, read)) };
   }
 
   /** A domain over a month, with the month before. */
-  month(row: DomainRow, range: DayRange): MonthFacts {
-    const { db, rollups, histories, alerts } = this.deps;
+  async month(row: DomainRow, range: DayRange): Promise<MonthFacts> {
+    const { rollups, alerts } = this.deps;
     const { fromDay, toDay } = range;
-    return db.snapshot(() => {
-      const raised = alerts.listAlerts(row.number, { before: null, limit: MONTH_ALERTS_MAX });
-      return {
-        ...readDomainPage({ rollups, domains: histories }, row, range),
-        before: rollups.totals(row.number, rangeBefore("monthly", range)),
-        alerts: raised.flatMap(({ rule, atMs, body }) => {
+    return this.#read(row, range, (facts) => ({
+      ...facts,
+      before: rollups.totals(row.number, rangeBefore("monthly", range)),
+      alerts: alerts
+        .listAlerts(row.number, { before: null, limit: MONTH_ALERTS_MAX })
+        .flatMap(({ rule, atMs, body }) => {
           const day = dayOfTime(atMs);
           return day < fromDay || day > toDay ? [] : [{ rule, day: isoDay(day), summary: readAlertBody(body).summary }];
         }),
-      };
-    });
+    }));
+  }
+
+  async #read<T>(row: DomainRow, range: DayRange, more: (facts: DomainPageFacts) => T): Promise<T> {
+    const { db, rollups, histories } = this.deps;
+    const classified = await DomainSources.read(rollups, row, (all) => all.classified(range));
+    return db.snapshot(() => more(readDomainPage({ rollups, domains: histories }, row, { range, classified })));
   }
 
   /** The days of a range with mail, in order. */
@@ -84,20 +87,25 @@ export class DmarcReading {
   }
 
   /** A source over the last days. Throws `not_found` for a key that no report names. */
-  source(
+  async source(
     caller: Caller,
     id: string,
     { key, days }: { readonly key: string; readonly days: number },
-  ): SourcePage & { readonly row: DomainRow } {
+  ): Promise<SourcePage & { readonly row: DomainRow }> {
     const { db, rollups, records, readHealth, findDomain } = this.deps;
-    return db.snapshot(() => {
-      const row = findDomain(caller, id);
-      const range = this.range(days);
-      const read = () => readSourcePage({ rollups, records, readHealth }, row, { key, range });
-      const page = this.#sources.get(`${id} ${range.fromDay} ${range.toDay} ${key}`, read);
-      if (page === undefined) throw new AppError("not_found", { message: "No report names this source." });
-      return { row, ...page };
-    });
+    const row = findDomain(caller, id);
+    const range = this.range(days);
+    const read = async () => {
+      const sources = await inTurns(DomainSources.open(rollups, row));
+      const explained = await inTurns(sources.explain(key, range));
+      if (explained === undefined) return undefined;
+      return db.snapshot(() =>
+        readSourcePage({ rollups, records, readHealth }, row, { key, range, sources, explained }),
+      );
+    };
+    const page = await this.#sources.get(`${id} ${range.fromDay} ${range.toDay} ${key}`, read);
+    if (page === undefined) throw new AppError("not_found", { message: "No report names this source." });
+    return { row, ...page };
   }
 }
 
@@ -168,9 +176,8 @@ const HISTORY_MAX = 200;
 const readDomainPage = (
   { rollups, domains }: DomainPageStores,
   domain: DomainRow,
-  range: DayRange,
+  { range, classified: { sources, failing } }: { readonly range: DayRange; readonly classified: ClassifiedSources },
 ): DomainPageFacts => {
-  const { sources, failing } = new DomainSources(rollups, domain).classified(range);
   const reporters = rollups.reporters(domain.number, range).slice(0, REPORTERS_MAX);
   const written = rollups.writtenNames(domain.number, reporters);
   const standings = rollups.domainReporters(domain.number);
@@ -295,15 +302,22 @@ interface SourcePageStores {
   readonly readHealth: (domain: number) => DomainHealth | null;
 }
 
-/** What the page of a source shows of a range of days; undefined for a key that no report names. */
+/** What the page of a source shows of a range of days. */
 const readSourcePage = (
   { rollups, records, readHealth }: SourcePageStores,
   domain: DomainRow,
-  { key, range }: { readonly key: string; readonly range: DayRange },
-): SourcePage | undefined => {
-  const sources = new DomainSources(rollups, domain);
-  const explained = sources.explain(key, range);
-  if (explained === undefined) return undefined;
+  {
+    key,
+    range,
+    sources,
+    explained,
+  }: {
+    readonly key: string;
+    readonly range: DayRange;
+    readonly sources: DomainSources;
+    readonly explained: ExplainedSource;
+  },
+): SourcePage => {
   const { source } = explained;
   const history = readHistories({ rollups }, domain.number, { sources, keys: [key], range }).get(key) ?? null;
   const detail = history === null ? null : readDetail({ records }, domain.domain, { sources, key, range, history });

@@ -66,7 +66,7 @@ export class OverviewJob {
     // A change during the computation makes the domain due again.
     const nowMs = clock.nowMs();
     const { next } = await advise(domain);
-    const sources = await (await DomainSources.open(rollups, domain)).sourcesInTurns(rangeOf(nowMs));
+    const sources = await DomainSources.read(rollups, domain, (all) => all.sources(rangeOf(nowMs)));
     const overview = db.snapshot(() => computeOverview(rollups, domain, { sources, next, nowMs }));
     await db.commit((tx) => store.save(tx, number, overview));
   }

@@ -266,7 +266,7 @@ export const createDigestReader =
         reporterWords(reporterView({ ...of, org: reporter === "" ? null : (written.get(reporter) ?? reporter) })),
       ),
       untrusted: reading.untrusted(number, range),
-      sources: new DomainSources(reading, domain).sources(range),
+      sources: await DomainSources.read(reading, domain, (all) => all.sources(range)),
       learning: { enrolledDay, reportedDays: reading.reportsPerDay(number, known).map(({ day }) => day) },
       policy: readState(domain.state)?.believed.policy ?? null,
       recordToPublish: recordToPublish(checks),

@@ -1,4 +1,5 @@
 import { type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
+import { inTurns } from "../../../foundation/base/in-steps.ts";
 import {
   type AlertThresholds,
   thresholdsOf,
@@ -101,7 +102,7 @@ export class ReviewFacts {
   async sources(range: DayRange): Promise<ReadonlyMap<string, Source>> {
     const before = this.#byKey.get(rangeKey(range));
     if (before !== undefined) return before;
-    const sources = await (await this.#open()).sourcesInTurns(range);
+    const sources = await inTurns((await this.#open()).sources(range));
     const byKey = new Map(sources.map((source) => [source.key, source]));
     this.#byKey.set(rangeKey(range), byKey);
     return byKey;
@@ -111,7 +112,7 @@ export class ReviewFacts {
   async keyedSources(range: DayRange): Promise<readonly KeyedSource[]> {
     const before = this.#keyed.get(rangeKey(range));
     if (before !== undefined) return before;
-    const all = await (await this.#open()).keyedInTurns(range);
+    const all = await inTurns((await this.#open()).keyed(range));
     const keyed = all.filter(({ isVouched }) => isVouched || !this.#isTrusted);
     this.#keyed.set(rangeKey(range), keyed);
     return keyed;
@@ -123,7 +124,7 @@ export class ReviewFacts {
   }
 
   async #open() {
-    this.#sources ??= await DomainSources.open(this.rollups, this.domain);
+    this.#sources ??= await inTurns(DomainSources.open(this.rollups, this.domain));
     return this.#sources;
   }
 }

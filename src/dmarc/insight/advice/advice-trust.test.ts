@@ -1,3 +1,4 @@
+import { summaryNow } from "../../../testing/report-queries.ts";
 import { expect, test } from "bun:test";
 import { DAY_MS } from "../../../foundation/base/days.ts";
 import { createTestClock } from "../../../testing/clock.ts";
@@ -6,7 +7,6 @@ import { createZoneResolver } from "../../../testing/dns-zone.ts";
 import { createIngestHarness } from "../../../testing/ingest-harness.ts";
 import { RollupStore } from "../sources/rollup-store.ts";
 import { RecordStore } from "../queries/record-store.ts";
-import { summarizeDomain } from "../queries/summary.ts";
 import { createAdvisor } from "./advisor.ts";
 
 const newWorld = createIngestHarness();
@@ -46,7 +46,7 @@ test("forged reports change nothing in advice, which says how much it leaves out
   expect(notes.map(({ code }) => code)).toContain("unauthenticated_reports");
   const store = new RollupStore(world.db);
   const day = Math.floor((SAMPLE_DAY_S * 1000) / DAY_MS);
-  expect(summarizeDomain(store, domain, { fromDay: day, toDay: day })).toMatchObject({
+  expect(summaryNow(store, domain, { fromDay: day, toDay: day })).toMatchObject({
     ...{ messages: 1_000, unauthenticated_messages: 900, unauthenticated_percent: 90 },
   });
 });

@@ -1,6 +1,7 @@
 import { sumBy, sumOf } from "../../../foundation/base/sums.ts";
 import { type Clock, nextTurn } from "../../../foundation/base/clock.ts";
 import { type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
+import { atOnce, inTurns } from "../../../foundation/base/in-steps.ts";
 import { organisationalDomain } from "../../../foundation/mail/organisational-domain.ts";
 import { type DnsResolver, isDefinite } from "../../../foundation/net/dns.ts";
 import { readLastCheck, readState, recordOf } from "../../records/domains/domain-state.ts";
@@ -131,13 +132,13 @@ const gatherFacts = async (
   const days = reported.flatMap(({ day }) => (day >= window.fromDay ? [day] : []));
   const recent = { fromDay: days.at(-RECENT_REPORTED_DAYS) ?? window.fromDay, toDay: today };
   // Of a domain with 20,000 sources each of these takes a long time: everything else has its turn in between.
-  const read = await DomainSources.open(reading, domain);
-  const shown = await read.sourcesInTurns(window);
+  const read = await inTurns(DomainSources.open(reading, domain));
+  const shown = await inTurns(read.sources(window));
   const strangers = options.strangers?.find(domain, shown, window.fromDay) ?? new Set<string>();
-  const recentShown = await read.sourcesInTurns(recent);
+  const recentShown = await inTurns(read.sources(recent));
   await nextTurn();
   const histories = whole === null ? historiesOf(options, domain, { read, shown, window }) : historiesBefore(whole);
-  const advised = advisedIn(read.keyed(window), domain, { histories, nowMs: options.clock.nowMs() });
+  const advised = advisedIn(await inTurns(read.keyed(window)), domain, { histories, nowMs: options.clock.nowMs() });
   const sources = bundleStrangers(shown.map(advised), strangers);
   const recentSources = recentShown.map(advised);
   const known = recordFacts(domain);
@@ -162,7 +163,7 @@ const gatherFacts = async (
         ? null
         : readDetail(options, domain.domain, { sources: read, key, range: window, history });
     },
-    ownDays: () => reading.perDayOf(number, window, read.numbersOf(countedKeys(sources), window)),
+    ownDays: () => reading.perDayOf(number, window, atOnce(read.numbersOf(countedKeys(sources), window))),
     today,
     silentDays: silentDaysOf(reported, today),
     declaredSilent: declaredSilent(health),
@@ -183,7 +184,7 @@ const uncheckedIn = (
     range,
   }: { readonly read: DomainSources; readonly sources: readonly AdvisedSource[]; readonly range: DayRange },
 ) => {
-  const sending = [...read.keysOf(new Set(countedKeys(sources)), range).keys()];
+  const sending = [...atOnce(read.keysOf(new Set(countedKeys(sources)), range)).keys()];
   return countUnchecked(records, domain, { sources: sending, range });
 };
 
@@ -290,7 +291,7 @@ const littleMailOf = (
   if (weighMail(sources).messages >= MESSAGES_MIN) return null;
   const range = { fromDay: Math.max(policyDay, today - LONG_DAYS + 1), toDay: today };
   const { messages, failing } = weighMail(
-    read.sources(range).map((source) => ({ ...source, isAwaited: false, history: null })),
+    atOnce(read.sources(range)).map((source) => ({ ...source, isAwaited: false, history: null })),
   );
   return {
     messages,

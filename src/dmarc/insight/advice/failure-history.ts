@@ -1,5 +1,6 @@
 import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import type { DayRange } from "../../../foundation/base/days.ts";
+import { atOnce } from "../../../foundation/base/in-steps.ts";
 import { parseRepeatedBody } from "../../reports/report/report.ts";
 import type { DomainSources } from "../sources/domain-sources.ts";
 import type { SourceDayTotals } from "../sources/rollup-rows.ts";
@@ -167,7 +168,7 @@ export const readHistories = (
     range,
   }: { readonly sources: DomainSources; readonly keys: readonly string[]; readonly range: DayRange },
 ): ReadonlyMap<string, FailureHistory> => {
-  const keyOf = sources.keysOf(new Set(keys), range);
+  const keyOf = atOnce(sources.keysOf(new Set(keys), range));
   if (keyOf.size === 0) return new Map();
   const days = rollups.perSourceDay(domain, { ...range, fromDay: range.toDay - FAILURE_DAYS + 1 }, [...keyOf.keys()]);
   const histories = [...Map.groupBy(days, ({ source }) => keyOf.get(source) ?? "")].flatMap(([key, rows]) => {
@@ -199,7 +200,7 @@ export const readDetail = (
     readonly history: FailureHistory;
   },
 ): FailureDetail => {
-  const numbers = sources.numbersOf([key], range);
+  const numbers = atOnce(sources.numbersOf([key], range));
   const { sinceDay, lastDay, hasPassedBefore } = history;
   const failing = readCauseRecords(records, numbers, { fromDay: sinceDay, toDay: lastDay }, FAILING);
   const earlier = { fromDay: sinceDay - BEFORE_DAYS, toDay: sinceDay - 1 };
@@ -263,7 +264,9 @@ const failingAddresses = (
   numbers: ReadonlySet<number>,
   range: DayRange,
 ): readonly FailingAddress[] => {
-  const members = sources.keyed(range).filter(({ number, evidence }) => numbers.has(number) && evidence.ip !== null);
+  const members = atOnce(sources.keyed(range)).filter(
+    ({ number, evidence }) => numbers.has(number) && evidence.ip !== null,
+  );
   const all = [...Map.groupBy(members, ({ evidence }) => evidence.ip ?? "")].map(([ip, of]) => {
     const messages = sumBy(of, ({ totals }) => totals.messages - totals.forwarded);
     const failing = sumBy(of, ({ totals }) => Math.max(0, totals.messages - totals.forwarded - totals.aligned));

@@ -1,3 +1,4 @@
+import { summaryNow } from "../../../testing/report-queries.ts";
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { DAY_MS } from "../../../foundation/base/days.ts";
@@ -7,7 +8,7 @@ import { createZoneResolver } from "../../../testing/dns-zone.ts";
 import { createIngestHarness, INGEST_OWNER, type IngestHarness } from "../../../testing/ingest-harness.ts";
 import { AlertRuleStore } from "../../alerts/rules/alert-rule-store.ts";
 import { AcceptedReporters } from "../queries/accepted-reporters.ts";
-import { type Summary, summarizeDomain } from "../queries/summary.ts";
+import { type Summary } from "../queries/summary.ts";
 import { RecordStore } from "../queries/record-store.ts";
 import { RollupStore } from "../sources/rollup-store.ts";
 import { createAdvisor } from "./advisor.ts";
@@ -127,7 +128,7 @@ describe("two reporters whose domains anybody can buy", () => {
     await attack(harness, [{ count: 5 }], "good");
     const figures = new RollupStore(harness.db);
     const range = { fromDay: 0, toDay: 40_000 };
-    const before = summarizeDomain(figures, domain, range);
+    const before = summaryNow(figures, domain, range);
     expect(before).toMatchObject({ unknown_reporter_messages: 30, reporters: 4 });
     expect(before.unknown_reporter_note).toBe(
       "30 of 1,220,030 messages are in reports of 2 unknown reporters: anybody with a domain can be one. They are counted here; advice and alerts ignore them, because known reporters cover the domain.",
@@ -139,7 +140,7 @@ describe("two reporters whose domains anybody can buy", () => {
     });
     const accepted = new AcceptedReporters(harness, harness.stores.reporters);
     await accepted.accept(INGEST_OWNER, "mx.attackerz.net");
-    const after = summarizeDomain(figures, domain, range);
+    const after = summaryNow(figures, domain, range);
     expect(after.unknown_reporter_messages).toBe(15);
     expect(standings(after)).toMatchObject({ "attackerz.net": "accepted", "attackery.org": "unknown" });
   });

@@ -84,13 +84,13 @@ const EXPORTED_AT_ONCE = 1_000;
 
 /** Lists a domain's own servers one by one. Throws `not_found` for a domain of another account. */
 export class OwnHostReader {
-  constructor(private readonly deps: Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain">) {}
+  constructor(private readonly deps: Pick<QueryContext, "clock" | "rollups" | "findDomain">) {}
 
-  list(caller: Caller, id: string, { from, to, result, department }: OwnHostQuery): FoundHosts {
-    const { db, clock, rollups, findDomain } = this.deps;
+  async list(caller: Caller, id: string, { from, to, result, department }: OwnHostQuery): Promise<FoundHosts> {
+    const { clock, rollups, findDomain } = this.deps;
     const domain = findDomain(caller, id);
     const range = rangeOf({ from, to }, clock.nowMs());
-    const all = db.snapshot(() => new DomainSources(rollups, domain).ownHosts(range));
+    const all = await DomainSources.read(rollups, domain, (read) => read.ownHosts(range));
     const failing = all.filter(({ isFailing }) => isFailing).length;
     const wanted = department?.trim().toLowerCase() ?? "";
     const hosts = all.filter(
@@ -224,8 +224,8 @@ export const OWN_HOST_ROUTES = [LIST_OWN_HOSTS] as const;
 export const createOwnHostRoutes = (context: QueryContext) => {
   const reader = new OwnHostReader(context);
   return [
-    handle(LIST_OWN_HOSTS, ({ request, caller, params, query: { limit, cursor, ...wanted } }) => {
-      const found = reader.list(caller, params.id, wanted);
+    handle(LIST_OWN_HOSTS, async ({ request, caller, params, query: { limit, cursor, ...wanted } }) => {
+      const found = await reader.list(caller, params.id, wanted);
       if (wantsCsv(request)) return reader.csv(request, found);
       const { page, next } = pageOfHosts(found.hosts, { after: cursor, limit });
       const next_cursor = next === null ? null : encodeCursor(next);

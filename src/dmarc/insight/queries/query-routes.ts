@@ -1,3 +1,4 @@
+import { DomainSources } from "../sources/domain-sources.ts";
 import { rowFormatOf } from "../../../foundation/http/row-format.ts";
 import { createSourceAddressRoutes, SOURCE_ADDRESS_ROUTES } from "./source-address-routes.ts";
 import type { FailureReportStore } from "../../reports/ingest/report-store.ts";
@@ -356,9 +357,11 @@ const createRecordRoutes = (context: QueryContext) => {
 };
 
 const createSummaryRoutes = ({ db, clock, rollups, findDomain }: QueryContext) => [
-  handle(GET_SUMMARY, ({ caller, params, query }) =>
-    db.snapshot(() => summarizeDomain(rollups, findDomain(caller, params.id), rangeOf(query, clock.nowMs()))),
-  ),
+  handle(GET_SUMMARY, async ({ caller, params, query }) => {
+    const [domain, range] = [findDomain(caller, params.id), rangeOf(query, clock.nowMs())];
+    const sources = await DomainSources.read(rollups, domain, (all) => all.sources(range));
+    return db.snapshot(() => summarizeDomain(rollups, domain, range, sources));
+  }),
   handle(GET_TIMESERIES, ({ caller, params, query }) =>
     db.snapshot(() => timeseriesOf(rollups, findDomain(caller, params.id), rangeOf(query, clock.nowMs()))),
   ),

@@ -17,6 +17,7 @@ import {
 import type { RecordScope, RecordRow, RecordStore } from "./record-store.ts";
 import type { DayRange } from "../../../foundation/base/days.ts";
 import { backgroundTurn } from "../../../foundation/base/fair-queue.ts";
+import { inTurns, type Steps } from "../../../foundation/base/in-steps.ts";
 import { encodeCursor } from "../../../foundation/http/route-input.ts";
 import { sourceRulesSchema } from "../../records/domains/source-rules.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
@@ -27,14 +28,14 @@ export class DmarcRecordReader {
   constructor(private readonly deps: QueryContext) {}
 
   /** A page of records, the newest day first; `next` is not encoded. */
-  page(
+  async page(
     caller: Caller,
     id: string,
     filters: RecordFilters,
     page: { readonly after: string | null; readonly limit: number },
   ): Promise<RecordPage> {
     const { records, findDomain } = this.deps;
-    return readRecords(records, this.#queryOf(findDomain(caller, id), filters), page);
+    return readRecords(records, await inTurns(this.#queryOf(findDomain(caller, id), filters)), page);
   }
 
   /** As `page`, of a source that was read before over `range`: who sends is not read again. */
@@ -48,15 +49,15 @@ export class DmarcRecordReader {
   }
 
   /** All records from a cursor on as a file: NDJSON where the request prefers that, else CSV. */
-  file(
+  async file(
     caller: Caller,
     id: string,
     request: Request,
     query: { filters: RecordFilters; after: string | null },
-  ): Response {
+  ): Promise<Response> {
     const { records, findDomain } = this.deps;
     const domain = findDomain(caller, id);
-    const found = this.#queryOf(domain, query.filters);
+    const found = await inTurns(this.#queryOf(domain, query.filters));
     const format = rowFormatOf(request) === "ndjson" ? "ndjson" : "csv";
     const name = exportFileName("records", domain, found.range, format);
     if (format === "ndjson") return ndjsonResponse(request, name, recordBatches(records, found, query.after));
@@ -67,22 +68,22 @@ export class DmarcRecordReader {
   }
 
   /** The scope and range of a request. A report is read whole, whatever its day, unless a range is given. */
-  #queryOf(domain: DomainRow, { from, to, source, report: reportId, ...rest }: RecordFilters): RecordQuery {
-    const { db, clock, rollups, reports } = this.deps;
+  *#queryOf(domain: DomainRow, { from, to, source, report: reportId, ...rest }: RecordFilters): Steps<RecordQuery> {
+    const { clock, rollups, reports } = this.deps;
     const range = rangeOf({ from, to }, clock.nowMs());
     if (reportId === undefined) {
-      return db.snapshot(() => {
-        const sources = new DomainSources(rollups, domain);
-        const scope: RecordScope =
-          source === undefined ? { domain: domain.number } : { sources: sources.numbersOf([source], range) };
-        return { scope, range, filters: rest, names: sources.names(range) };
-      });
+      const sources = yield* DomainSources.open(rollups, domain);
+      const names = yield* sources.names(range);
+      const scope: RecordScope =
+        source === undefined ? { domain: domain.number } : { sources: yield* sources.numbersOf([source], range) };
+      return { scope, range, filters: rest, names };
     }
     const report = reports.find(domain.number, reportId);
     if (report === undefined) return { scope: { sources: [] }, range, filters: rest, names: new Map() };
     const whole = from === undefined && to === undefined ? { fromDay: report.day, toDay: report.day } : range;
     const byNetwork = source?.startsWith("net:") === true;
-    const names = new DomainSources(rollups, domain).names(whole, { byNetwork });
+    const sources = yield* DomainSources.open(rollups, domain);
+    const names = yield* sources.names(whole, { byNetwork });
     return { scope: { report: report.number }, range: whole, filters: { ...rest, source }, names };
   }
 }
@@ -137,8 +138,9 @@ export async function* exportAllRecords(
     const to = Math.min(last, from + REPORTS_AT_ONCE - 1);
     for (const report of reports.exportedReports(owner, { from, to }, range)) {
       const position = report.number === after.report ? after.position : START.position;
+      const names = await namesOf(report);
       for (const rows of pagesOf(records, report.number, position)) {
-        batch.push(...rows.map((row) => exportedView(report, row, namesOf(report))));
+        batch.push(...rows.map((row) => exportedView(report, row, names)));
         if (batch.length < RECORDS_AT_ONCE) continue;
         yield batch;
         batch = [];
@@ -148,17 +150,18 @@ export async function* exportAllRecords(
   if (batch.length > 0) yield batch;
 }
 
-type Names = ReturnType<DomainSources["names"]>;
+type Names = RecordQuery["names"];
 
 /** The names of the sources of a report's domain. */
 const createNameCache = (rollups: RollupStore, range: DayRange) => {
   const cache = new Map<number, Names>();
-  return ({ domainNumber: number, domainId: id, domain, sourceRules, state }: ExportedReport) => {
+  return async ({ domainNumber: number, domainId: id, domain, sourceRules, state }: ExportedReport) => {
     const cached = cache.get(number);
     if (cached !== undefined) return cached;
     if (cache.size >= CACHED_DOMAINS_MAX) cache.clear();
     const rules = sourceRulesSchema.parse(JSON.parse(sourceRules));
-    const names = new DomainSources(rollups, { number, id, domain, sourceRules: rules, state }).names(range);
+    const read = { number, id, domain, sourceRules: rules, state };
+    const names = await DomainSources.read(rollups, read, (all) => all.names(range));
     cache.set(number, names);
     return names;
   };

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { DAY_MS, isoDay } from "../../../foundation/base/days.ts";
 import { expect, test } from "bun:test";
-import { createReportQueries, MADE_DAY } from "../../../testing/report-queries.ts";
+import { createReportQueries, MADE_DAY, summaryNow } from "../../../testing/report-queries.ts";
 import { SAMPLE_DAY_S, type SampleRow } from "../../../testing/dmarc-reports.ts";
 import { readRecords, type ShownRecord } from "./records.ts";
-import { summarizeDomain, timeseriesOf } from "./summary.ts";
+import { timeseriesOf } from "./summary.ts";
 
 const start = createReportQueries();
 const DAY_S = DAY_MS / 1000;
@@ -75,7 +75,7 @@ test("summary, time series and sources say what a recount of the records says", 
         const told = reports.filter(({ day }) => day >= first && day <= first + length);
         expect(records).toHaveLength(told.reduce((sum, { rows }) => sum + rows.length, 0));
 
-        const summary = summarizeDomain(store, domain, range);
+        const summary = summaryNow(store, domain, range);
         const { quarantined, rejected, ...sums } = sumOf(records);
         expect(summary).toMatchObject(sums);
         const none = sums.messages - quarantined - rejected;

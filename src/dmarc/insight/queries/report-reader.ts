@@ -95,19 +95,19 @@ export class ReportReader {
     const domain = findDomain(caller, id);
     const report = this.#find(domain.number, reportId);
     const range = { fromDay: report.day, toDay: report.day };
-    const names = new DomainSources(rollups, domain).names(range);
+    const names = await DomainSources.read(rollups, domain, (all) => all.names(range));
     const query = { scope: { report: report.number }, range, filters: {}, names };
     const read = await readRecords(records, query, page);
     return { report: reportDetailView(report, read.records), next: read.next };
   }
 
   /** All records of a report as rows of CSV, with a name for the file. Throws `not_found`. */
-  recordRows(caller: Caller, id: string, reportId: string) {
+  async recordRows(caller: Caller, id: string, reportId: string) {
     const { rollups, records, findDomain } = this.deps;
     const domain = findDomain(caller, id);
     const { number, day } = this.#find(domain.number, reportId);
     const range = { fromDay: day, toDay: day };
-    const names = new DomainSources(rollups, domain).names(range);
+    const names = await DomainSources.read(rollups, domain, (all) => all.names(range));
     const query = { scope: { report: number }, range, filters: {}, names };
     return { fileName: exportFileName("report", domain, range, "csv"), batches: exportRecords(records, query, null) };
   }

@@ -1,3 +1,4 @@
+import { summaryNow } from "../../../testing/report-queries.ts";
 import { describe, expect, test } from "bun:test";
 import { createTestClock } from "../../../testing/clock.ts";
 import { SAMPLE_DAY_S, type SampleReport, sampleReportMail } from "../../../testing/dmarc-reports.ts";
@@ -12,7 +13,6 @@ import { ReportQueryStore } from "./report-query-store.ts";
 import { RecordStore } from "./record-store.ts";
 import { exportRecords, RECORD_COLUMNS } from "./records.ts";
 import { readReports } from "./reports.ts";
-import { summarizeDomain } from "./summary.ts";
 
 const newHarness = createIngestHarness();
 const DAY = Math.floor(SAMPLE_DAY_S / 86_400);
@@ -39,7 +39,7 @@ const FORGED = { ...GENUINE, rows: [{ count: 900 }] };
 
 const summaryOf = (harness: IngestHarness, domain: DomainRow) => {
   const store = new RollupStore(harness.db);
-  return summarizeDomain(store, domain, range);
+  return summaryNow(store, domain, range);
 };
 
 const reportsOf = async (harness: IngestHarness, domain: DomainRow, filters: object = {}) => {

@@ -1,13 +1,12 @@
 import { expect, test } from "bun:test";
 import { SAMPLE_DAY_S } from "../../../testing/dmarc-reports.ts";
-import { createReportQueries, MADE_DAY } from "../../../testing/report-queries.ts";
-import { summarizeDomain } from "./summary.ts";
+import { createReportQueries, MADE_DAY, summaryNow } from "../../../testing/report-queries.ts";
 
 const start = createReportQueries();
 const DAY_S = 86_400;
 
 const named = (harness: ReturnType<typeof start>, domain: ReturnType<typeof harness.enrol>) =>
-  summarizeDomain(harness.store, domain, { fromDay: MADE_DAY - 30, toDay: MADE_DAY }).top_reporters.map(
+  summaryNow(harness.store, domain, { fromDay: MADE_DAY - 30, toDay: MADE_DAY }).top_reporters.map(
     ({ org_name, reports }) => `${org_name} ${reports}`,
   );
 

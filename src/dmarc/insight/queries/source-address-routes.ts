@@ -74,13 +74,18 @@ const EXPORTED_AT_ONCE = 1_000;
 
 /** Lists the addresses of a source. Throws `not_found` for a domain of another account, and for a key that no report names. */
 export class SourceAddressReader {
-  constructor(private readonly deps: Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain">) {}
+  constructor(private readonly deps: Pick<QueryContext, "clock" | "rollups" | "findDomain">) {}
 
-  list(caller: Caller, id: string, key: string, { from, to, failing = false }: SourceAddressQuery): FoundAddresses {
-    const { db, clock, rollups, findDomain } = this.deps;
+  async list(
+    caller: Caller,
+    id: string,
+    key: string,
+    { from, to, failing = false }: SourceAddressQuery,
+  ): Promise<FoundAddresses> {
+    const { clock, rollups, findDomain } = this.deps;
     const domain = findDomain(caller, id);
     const range = rangeOf({ from, to }, clock.nowMs());
-    const found = db.snapshot(() => new DomainSources(rollups, domain).explain(key, range));
+    const found = await DomainSources.read(rollups, domain, (all) => all.explain(key, range));
     if (found === undefined) throw new AppError("not_found", { message: "No report names this source." });
     const addresses = found.addresses
       .map(addressView)
@@ -169,8 +174,8 @@ export const SOURCE_ADDRESS_ROUTES = [LIST_ADDRESSES] as const;
 export const createSourceAddressRoutes = (context: QueryContext) => {
   const reader = new SourceAddressReader(context);
   return [
-    handle(LIST_ADDRESSES, ({ request, caller, params, query: { limit, cursor, ...wanted } }) => {
-      const found = reader.list(caller, params.id, params.key, wanted);
+    handle(LIST_ADDRESSES, async ({ request, caller, params, query: { limit, cursor, ...wanted } }) => {
+      const found = await reader.list(caller, params.id, params.key, wanted);
       if (wantsCsv(request)) return reader.csv(request, found);
       const { page, next } = pageOfHosts(found.addresses, { after: cursor, limit });
       const next_cursor = next === null ? null : encodeCursor(next);

@@ -229,7 +229,7 @@ test.each([
   ["9.9.9", 1],
   ["absent", 0],
 ])("sources with %p in a name, a domain or an address", async (text, count) => {
-  const { db, clock, store, domain } = await fillReportQueries(newQueries());
-  const reader = new SourceReader({ db, clock, rollups: store, findDomain: () => domain });
-  expect(reader.list(CALLER, domain.id, { text }).sources).toHaveLength(count);
+  const { clock, store, domain } = await fillReportQueries(newQueries());
+  const reader = new SourceReader({ clock, rollups: store, findDomain: () => domain });
+  expect((await reader.list(CALLER, domain.id, { text })).sources).toHaveLength(count);
 });

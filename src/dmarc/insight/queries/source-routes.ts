@@ -51,14 +51,14 @@ interface FoundSources {
 
 /** Lists who sends in the names of the caller's domains. Throws `not_found` for a domain of another account. */
 export class SourceReader {
-  constructor(private readonly deps: Pick<QueryContext, "db" | "clock" | "rollups" | "findDomain">) {}
+  constructor(private readonly deps: Pick<QueryContext, "clock" | "rollups" | "findDomain">) {}
 
-  list(caller: Caller, id: string, query: SourceListQuery): FoundSources {
-    const { db, clock, rollups, findDomain } = this.deps;
+  async list(caller: Caller, id: string, query: SourceListQuery): Promise<FoundSources> {
+    const { clock, rollups, findDomain } = this.deps;
     const domain = findDomain(caller, id);
     const { from, to, classification, byNetwork = false, text = "", isFailing = false } = query;
     const range = rangeOf({ from, to }, clock.nowMs());
-    const all = db.snapshot(() => new DomainSources(rollups, domain).sources(range, { byNetwork }));
+    const all = await DomainSources.read(rollups, domain, (read) => read.sources(range, { byNetwork }));
     const sources = all.filter(
       (source) =>
         (classification === undefined || source.classification === classification) &&
@@ -258,11 +258,11 @@ export const SOURCE_ROUTES = [LIST_SOURCES, CLASSIFY_SOURCES, CLASSIFY_SOURCE] a
 
 export const createSourceRoutes = ({ db, clock, rollups, findDomain }: QueryContext) => {
   const classifier = new SourceClassifier({ db, clock }, rollups);
-  const reader = new SourceReader({ db, clock, rollups, findDomain });
+  const reader = new SourceReader({ clock, rollups, findDomain });
   return [
-    handle(LIST_SOURCES, ({ request, caller, params, query }) => {
+    handle(LIST_SOURCES, async ({ request, caller, params, query }) => {
       const { limit, cursor, unauthenticated, ...rest } = query;
-      const found = reader.list(caller, params.id, { ...rest, byNetwork: unauthenticated === "by_network" });
+      const found = await reader.list(caller, params.id, { ...rest, byNetwork: unauthenticated === "by_network" });
       if (wantsCsv(request)) return reader.csv(request, found);
       const { page, next } = pageOfSources(found.sources, { after: cursor, limit });
       const next_cursor = next === null ? null : encodeCursor(next);

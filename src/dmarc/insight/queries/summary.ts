@@ -3,7 +3,7 @@ import { z } from "zod";
 import { countField, dayField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { isoDay, type DayRange, dayOfTime } from "../../../foundation/base/days.ts";
 import { percentOf, type ReporterTotals, NO_TOTALS, type DomainDay } from "../sources/rollup-rows.ts";
-import { actionableFailures, DomainSources, type SourceDomain } from "../sources/domain-sources.ts";
+import { actionableFailures, type SourceDomain } from "../sources/domain-sources.ts";
 import { CLASSIFICATIONS, type RollupStore } from "../sources/rollup-store.ts";
 import { type Source, sourceSchema } from "../sources/source-response.ts";
 import { REPORTER_STANDINGS, standingOf } from "../../records/domains/reporter-store.ts";
@@ -122,7 +122,7 @@ export const summarizeDomain = (
   rollups: RollupStore,
   domain: SourceDomain,
   range: DayRange,
-  sources: readonly Source[] = new DomainSources(rollups, domain).sources(range),
+  sources: readonly Source[],
 ): Summary => {
   const { number } = domain;
   const {

@@ -57,6 +57,12 @@ export interface ExplainedSource {
   readonly numbers: readonly number[];
 }
 
+export interface ClassifiedSources {
+  readonly sources: readonly Source[];
+  /** The classes of the stored sources with failing messages, by their numbers. */
+  readonly failing: ReadonlyMap<number, Classification>;
+}
+
 /** An address of a source with its messages in the range. */
 export interface SenderAddress {
   readonly address: SourceAddress;
@@ -83,8 +89,8 @@ interface RangeSources extends UnauthenticatedMail {
 }
 
 /**
- * Who sends in a domain's name. Reads the stored sources and addresses once; everything it returns belongs to one state of the
- * database only while it is used within one transaction or snapshot.
+ * Who sends in a domain's name. Reads the stored sources and addresses once. Of a domain with 20,000 sources everything takes
+ * a long time, so it is done in steps: what reports add between them may be in one answer and not in the next.
  */
 export class DomainSources {
   readonly #ranges = new Map<string, RangeSources>();
@@ -93,39 +99,33 @@ export class DomainSources {
   /** See `findFailingOwn`. */
   readonly #failingOwn = new Map<readonly KeyedSource[], ReadonlySet<number>>();
 
-  constructor(
+  private constructor(
     private readonly rollups: RollupStore,
     private readonly domain: SourceDomain,
-    private readonly known: KnownSenders = atOnce(readSenders(rollups, domain)),
+    private readonly known: KnownSenders,
   ) {}
 
-  /** As the constructor does, but a part in each turn of the event loop: a source that is added meanwhile may be missing. */
-  static async open(rollups: RollupStore, domain: SourceDomain): Promise<DomainSources> {
-    return new DomainSources(rollups, domain, await inTurns(readSenders(rollups, domain)));
+  static *open(rollups: RollupStore, domain: SourceDomain): Steps<DomainSources> {
+    return new DomainSources(rollups, domain, yield* readSenders(rollups, domain));
   }
 
-  /** As `sources`, a part in each turn. */
-  async sourcesInTurns(range: DayRange): Promise<Source[]> {
-    return (await inTurns(this.#show(range, { byNetwork: false, wanted: null }))).map(({ source }) => source);
-  }
-
-  /** As `keyed`, a part in each turn. */
-  keyedInTurns(range: DayRange): Promise<readonly KeyedSource[]> {
-    return inTurns(this.#key(range));
+  /** What `look` reads, a part in each turn of the event loop. */
+  static async read<T>(
+    rollups: RollupStore,
+    domain: SourceDomain,
+    look: (sources: DomainSources) => Steps<T>,
+  ): Promise<T> {
+    return inTurns(look(await inTurns(DomainSources.open(rollups, domain))));
   }
 
   /** The sources that sent something in the range, worst first: see `byWorst`. */
-  sources(range: DayRange, { byNetwork = false }: SourceOptions = {}): Source[] {
-    return atOnce(this.#show(range, { byNetwork, wanted: null })).map(({ source }) => source);
+  *sources(range: DayRange, { byNetwork = false }: SourceOptions = {}): Steps<Source[]> {
+    return (yield* this.#show(range, { byNetwork, wanted: null })).map(({ source }) => source);
   }
 
   /** The same, with the classes of those that have failing messages. */
-  classified(range: DayRange): {
-    readonly sources: readonly Source[];
-    /** The classes of the stored sources with failing messages, by their numbers. */
-    readonly failing: ReadonlyMap<number, Classification>;
-  } {
-    const shown = atOnce(this.#show(range, { byNetwork: false, wanted: null }));
+  *classified(range: DayRange): Steps<ClassifiedSources> {
+    const shown = yield* this.#show(range, { byNetwork: false, wanted: null });
     return {
       sources: shown.map(({ source }) => source),
       failing: new Map(
@@ -139,8 +139,8 @@ export class DomainSources {
   }
 
   /** A source by its key with what its class rests on; undefined for a key that no report names. */
-  explain(key: string, range: DayRange): ExplainedSource | undefined {
-    const [shown] = atOnce(this.#show(range, { byNetwork: isNetwork(key), wanted: new Set([key]) }));
+  *explain(key: string, range: DayRange): Steps<ExplainedSource | undefined> {
+    const [shown] = yield* this.#show(range, { byNetwork: isNetwork(key), wanted: new Set([key]) });
     if (shown === undefined) return undefined;
     const { source, reason, members } = shown;
     const rule = members.find((member) => member.rule !== null)?.rule ?? null;
@@ -152,27 +152,25 @@ export class DomainSources {
    * Sources by their keys with their counts in the range, even if they are zero. Keys that no report names are absent. A network
    * of unauthenticated mail can be found by its own key although it is listed with the others.
    */
-  findAll(keys: readonly string[], range: DayRange): ReadonlyMap<string, Source> {
-    const found = [false, true].flatMap((byNetwork) => {
+  *findAll(keys: readonly string[], range: DayRange): Steps<ReadonlyMap<string, Source>> {
+    const found = new Map<string, Source>();
+    for (const byNetwork of [false, true]) {
       const wanted = new Set(keys.filter((key) => isNetwork(key) === byNetwork));
-      return wanted.size === 0 ? [] : atOnce(this.#show(range, { byNetwork, wanted }));
-    });
-    return new Map(found.map(({ source }) => [source.key, source]));
-  }
-
-  find(key: string, range: DayRange): Source | undefined {
-    return this.findAll([key], range).get(key);
+      if (wanted.size === 0) continue;
+      for (const { source } of yield* this.#show(range, { byNetwork, wanted })) found.set(source.key, source);
+    }
+    return found;
   }
 
   /** The domain's own servers one by one, those with the most failing messages first. */
-  ownHosts(range: DayRange): readonly OwnHost[] {
-    return listOwnHosts(this.keyed(range), this.known.addresses);
+  *ownHosts(range: DayRange): Steps<readonly OwnHost[]> {
+    return listOwnHosts(yield* this.keyed(range), this.known.addresses);
   }
 
   /** The keys of the user's classifications that apply to sources: their own, and those that they had earlier. */
-  classifiedKeysOf(keys: readonly string[], range: DayRange): ReadonlySet<string> {
+  *classifiedKeysOf(keys: readonly string[], range: DayRange): Steps<ReadonlySet<string>> {
     const context = this.#userContext();
-    const sources = this.keyed(range);
+    const sources = yield* this.keyed(range);
     const held = new Set(keys);
     for (const keyOf of [this.#listedKeyOf(sources, false), networkKeyOf]) {
       for (const source of sources) {
@@ -184,8 +182,8 @@ export class DomainSources {
   }
 
   /** The stored sources with the keys that they have in the range. */
-  keyed(range: DayRange): readonly KeyedSource[] {
-    return atOnce(this.#key(range));
+  keyed(range: DayRange): Steps<readonly KeyedSource[]> {
+    return this.#key(range, this.#userContext());
   }
 
   /** Some stored sources of one key, as a source with a name of its own; undefined for none. */
@@ -197,8 +195,8 @@ export class DomainSources {
   }
 
   /** The names of stored sources in the range, by their numbers. */
-  names(range: DayRange, { byNetwork = false }: SourceOptions = {}): ReadonlyMap<number, SourceName> {
-    const keyed = this.keyed(range);
+  *names(range: DayRange, { byNetwork = false }: SourceOptions = {}): Steps<ReadonlyMap<number, SourceName>> {
+    const keyed = yield* this.keyed(range);
     const keyOf = this.#listedKeyOf(keyed, byNetwork);
     return new Map(
       keyed.map((source) => {
@@ -209,8 +207,8 @@ export class DomainSources {
   }
 
   /** The numbers of the stored sources that have one of these keys in the range; none when no report names it. */
-  numbersOf(keys: readonly string[], range: DayRange): number[] {
-    const keyed = this.keyed(range);
+  *numbersOf(keys: readonly string[], range: DayRange): Steps<number[]> {
+    const keyed = yield* this.keyed(range);
     return [false, true].flatMap((byNetwork) => {
       const wanted = new Set(keys.filter((key) => isNetwork(key) === byNetwork));
       const keyOf = this.#listedKeyOf(keyed, byNetwork);
@@ -219,8 +217,8 @@ export class DomainSources {
   }
 
   /** The stored sources that are listed under one of these keys in the range: key by number. */
-  keysOf(keys: ReadonlySet<string>, range: DayRange): ReadonlyMap<number, string> {
-    const keyed = this.keyed(range);
+  *keysOf(keys: ReadonlySet<string>, range: DayRange): Steps<ReadonlyMap<number, string>> {
+    const keyed = yield* this.keyed(range);
     const keyOf = this.#listedKeyOf(keyed, false);
     const found = new Map<number, string>();
     for (const source of keyed) {
@@ -242,7 +240,7 @@ export class DomainSources {
     return { userClassifications, addresses: this.known.addresses };
   }
 
-  *#key(range: DayRange, { userClassifications } = this.#userContext()): Steps<readonly KeyedSource[]> {
+  *#key(range: DayRange, { userClassifications }: UserContext): Steps<readonly KeyedSource[]> {
     const name = `${range.fromDay}-${range.toDay}`;
     const id = `${name} ${JSON.stringify([...userClassifications.values()])}`;
     const [before, { sourceRules: rules }] = [this.#keyed.get(id), this.domain];

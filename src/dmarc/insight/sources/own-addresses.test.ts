@@ -14,8 +14,8 @@ test("own servers of the last 30 days are found, those with the most messages fi
   await give(MADE_DAY - 40, { ip: "5.5.7.1", count: 99 });
   const find = createOwnAddressFinder(harness.db, harness.clock);
   const owner = { accountId: domain.accountId, mode: "live" } as const;
-  expect(find(owner, "example.com")).toEqual(["5.5.5.1", "5.5.6.1"]);
-  expect(find(owner, "other.com")).toBeNull();
-  expect(find({ ...owner, accountId: "another" }, "example.com")).toBeNull();
-  expect(find({ ...owner, mode: "test" }, "example.com")).toBeNull();
+  expect(await find(owner, "example.com")).toEqual(["5.5.5.1", "5.5.6.1"]);
+  expect(await find(owner, "other.com")).toBeNull();
+  expect(await find({ ...owner, accountId: "another" }, "example.com")).toBeNull();
+  expect(await find({ ...owner, mode: "test" }, "example.com")).toBeNull();
 });

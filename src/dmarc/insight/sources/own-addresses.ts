@@ -14,13 +14,12 @@ import { RollupStore } from "./rollup-store.ts";
 export const createOwnAddressFinder = (db: Db, clock: Clock) => {
   const domains = new DomainStore(db);
   const rollups = new RollupStore(db, { trustedOnly: true });
-  return (owner: Owner, domain: string): readonly string[] | null => {
+  return async (owner: Owner, domain: string): Promise<readonly string[] | null> => {
     const found = domains.findSame(owner, domain);
     if (found === undefined) return null;
     const toDay = dayOfTime(clock.nowMs());
-    const hosts = db.snapshot(() =>
-      new DomainSources(rollups, found).ownHosts({ fromDay: toDay - RANGE_DAYS + 1, toDay }),
-    );
+    const range = { fromDay: toDay - RANGE_DAYS + 1, toDay };
+    const hosts = await DomainSources.read(rollups, found, (all) => all.ownHosts(range));
     return hosts.toSorted((a, b) => b.messages - a.messages).map(({ ip }) => ip);
   };
 };

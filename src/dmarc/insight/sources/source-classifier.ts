@@ -1,6 +1,7 @@
 import type { Clock } from "../../../foundation/base/clock.ts";
 import { dayOfTime } from "../../../foundation/base/days.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
+import { inTurns } from "../../../foundation/base/in-steps.ts";
 import { orRefusal } from "../../../foundation/db/group-commit.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import { RANGE_DAYS } from "../../../foundation/http/day-range.ts";
@@ -20,7 +21,8 @@ export class SourceClassifier {
 
   /**
    * Returns the sources in the order of the keys, with their counts of the last 30 days. Throws `not_found` when no report names
-   * a key. `findDomain` is called inside the transaction, because the domain may be deleted meanwhile; it then throws an AppError.
+   * a key. `findDomain` is called again inside the transaction, because the domain may be deleted meanwhile; it then throws an
+   * AppError.
    */
   async classify(
     findDomain: () => SourceDomain,
@@ -37,28 +39,26 @@ export class SourceClassifier {
     },
   ): Promise<Source[]> {
     const { db, clock } = this.runtime;
-    const classified = await db.commit((tx) => {
+    const atMs = clock.nowMs();
+    const toDay = dayOfTime(atMs);
+    const range = { fromDay: toDay - RANGE_DAYS + 1, toDay };
+    const sources = await inTurns(DomainSources.open(this.rollups, findDomain()));
+    const before = await inTurns(sources.findAll(keys, range));
+    const unknown = keys.filter((key) => !before.has(key));
+    if (unknown.length > 0) throw unknownKeys(unknown);
+    const classifiedKeys = classification === null ? await inTurns(sources.classifiedKeysOf(keys, range)) : keys;
+    const refusal = await db.commit((tx) => {
       const domain = orRefusal(findDomain);
       if (domain instanceof AppError) return domain;
-      const atMs = clock.nowMs();
-      const toDay = dayOfTime(atMs);
-      const range = { fromDay: toDay - RANGE_DAYS + 1, toDay };
-      const sources = new DomainSources(this.rollups, domain);
-      const before = sources.findAll(keys, range);
-      const unknown = keys.filter((key) => !before.has(key));
-      if (unknown.length > 0) return unknownKeys(unknown);
-      if (classification === null) {
-        const classifiedKeys = sources.classifiedKeysOf(keys, range);
-        for (const key of classifiedKeys) this.rollups.removeUserClassification(tx, domain.number, key);
-      } else {
-        const word = { classification, atMs, note };
-        for (const key of keys) this.rollups.setUserClassification(tx, domain.number, { ...word, key });
+      for (const key of classifiedKeys) {
+        if (classification === null) this.rollups.removeUserClassification(tx, domain.number, key);
+        else this.rollups.setUserClassification(tx, domain.number, { classification, atMs, note, key });
       }
-      const after = sources.findAll(keys, range);
-      return keys.flatMap((key) => after.get(key) ?? []);
+      return null;
     });
-    if (classified instanceof AppError) throw classified;
-    return classified;
+    if (refusal !== null) throw refusal;
+    const after = await inTurns(sources.findAll(keys, range));
+    return keys.flatMap((key) => after.get(key) ?? []);
   }
 }
 
