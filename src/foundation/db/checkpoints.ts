@@ -38,7 +38,7 @@ const FRAME_HEADER_BYTES = 24;
  * a thread moves the pages; what it leaves is moved here when it is little. Without a thread SQLite goes on as it does.
  */
 export class Checkpoints {
-  readonly #readState: () => LogState;
+  readonly #state: () => LogState;
   readonly #frameBytes: number;
   #maker: CheckpointMaker | null = null;
   #running: Promise<void> | null = null;
@@ -48,10 +48,14 @@ export class Checkpoints {
 
   constructor(
     private readonly sqlite: Sqlite,
-    private readonly clock: Pick<Clock, "monotonicMs">,
+    private readonly deps: {
+      readonly clock: Pick<Clock, "monotonicMs">;
+      /** Syncs the file beside the event loop. May reject. */
+      readonly syncFile: () => Promise<void>;
+    },
   ) {
     const state = sqlite.prepare<LogState, []>("PRAGMA wal_checkpoint(NOOP)");
-    this.#readState = () => state.get() ?? { log: 0, checkpointed: 0 };
+    this.#state = () => ignoringProblems(() => state.get()) ?? { log: 0, checkpointed: 0 };
     const page = sqlite.query<{ page_size: number }, []>("PRAGMA page_size").get();
     this.#frameBytes = FRAME_HEADER_BYTES + (page?.page_size ?? 0);
   }
@@ -65,12 +69,12 @@ export class Checkpoints {
   /** Call it after each transaction. Does nothing until the log is long. */
   afterCommit(): void {
     if (this.#maker === null) return;
-    this.#ignoringProblems(() => {
-      const state = this.#readState();
-      this.#limitFile(state.log);
-      const isDue = state.log - state.checkpointed >= OWN_PAGES_MAX && this.clock.monotonicMs() >= this.#notBeforeMs;
-      if (isDue) void this.#begin();
-    });
+    const { log, checkpointed } = this.#state();
+    this.#limitFile(log);
+    if (log - checkpointed >= OWN_PAGES_MAX && this.deps.clock.monotonicMs() >= this.#notBeforeMs)
+      this.#running ??= this.#run(this.#maker).finally(() => {
+        this.#running = null;
+      });
   }
 
   /** Resolves when what a connection would have to move itself is little, as far as readers let it. */
@@ -85,22 +89,25 @@ export class Checkpoints {
     this.#maker = null;
   }
 
-  #begin(): Promise<void> {
-    this.#running ??= this.#run().finally(() => {
-      this.#running = null;
-    });
-    return this.#running;
+  async #run(maker: CheckpointMaker): Promise<void> {
+    const moved = await maker.make();
+    if (moved === "some") this.#notBeforeMs = this.deps.clock.monotonicMs() + AGAIN_MS;
+    if (moved === "none") this.#moveRest();
+    if (!this.#isAlmostMoved()) return;
+    // SQLite syncs the file in the checkpoint that moves the last page: after gigabytes that takes a second.
+    await this.deps.syncFile().catch(() => undefined);
+    if (this.#isAlmostMoved()) this.#moveRest();
   }
 
-  async #run(): Promise<void> {
-    const moved = await this.#maker?.make();
-    if (this.#maker === null) return;
-    if (moved === "some") this.#notBeforeMs = this.clock.monotonicMs() + AGAIN_MS;
-    this.#ignoringProblems(() => {
-      const { log, checkpointed } = this.#readState();
-      if (moved === "none" || (log >= LOG_PAGES_MAX && log - checkpointed < OWN_PAGES_MAX))
-        this.sqlite.query("PRAGMA wal_checkpoint(PASSIVE)").all();
-    });
+  /** Whether the log has to begin anew, and little is left to move. */
+  #isAlmostMoved(): boolean {
+    if (this.#maker === null) return false;
+    const { log, checkpointed } = this.#state();
+    return log >= LOG_PAGES_MAX && log - checkpointed < OWN_PAGES_MAX;
+  }
+
+  #moveRest() {
+    if (this.#maker !== null) ignoringProblems(() => this.sqlite.query("PRAGMA wal_checkpoint(PASSIVE)").all());
   }
 
   /** SQLite cuts the file of the log to its limit when the log begins anew: never by much at once. */
@@ -117,13 +124,14 @@ export class Checkpoints {
     this.#bytesMax = bytes;
     this.sqlite.run(`PRAGMA journal_size_limit = ${bytes}`);
   }
-
-  /** As SQLite does with its own checkpoints: the log stays as it is, and the next commit tries again. */
-  #ignoringProblems(work: () => void) {
-    try {
-      work();
-    } catch (error) {
-      if (!(error instanceof SQLiteError)) throw error;
-    }
-  }
 }
+
+/** As SQLite does with its own checkpoints: the log stays as it is, and the next commit tries again. */
+const ignoringProblems = <T>(work: () => T): T | null => {
+  try {
+    return work();
+  } catch (error) {
+    if (error instanceof SQLiteError) return null;
+    throw error;
+  }
+};

@@ -1,6 +1,7 @@
 import { Database as Sqlite, SQLiteError } from "bun:sqlite";
-import { statfsSync, statSync } from "node:fs";
+import { fsync, statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import { promisify } from "node:util";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { systemClock } from "../base/clock.ts";
 import { err, ok, type Result } from "../base/errors.ts";
@@ -99,6 +100,7 @@ const PRAGMAS = [
 ];
 
 const tx = {} as Tx;
+const syncAsync = promisify(fsync);
 
 const prepareConnection = (sqlite: Sqlite): Sqlite => {
   sqlite.run(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
@@ -226,10 +228,11 @@ const databaseOf = (
   sqlite.run("PRAGMA synchronous = FULL");
   sqlite.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
   const deferred = sqlite.transaction((work: () => unknown) => work());
-  const checkpoints = new Checkpoints(sqlite, systemClock);
+  const beside = new SecondDescriptor(path, sqlite);
+  const syncFile = async () => syncAsync(beside.open());
+  const checkpoints = new Checkpoints(sqlite, { clock: systemClock, syncFile });
   const { group, ...transactions } = createTransactions(sqlite, checkpoints);
   const identity = identityOf(path);
-  const beside = new SecondDescriptor(path, sqlite);
   return {
     orm: drizzle({ client: sqlite, schema }),
     path,
