@@ -1,6 +1,5 @@
 import { err, ok, type Result } from "../foundation/base/errors.ts";
-import { FairQueue } from "../foundation/base/fair-queue.ts";
-import { type OnBehalfOf, createShares } from "../foundation/base/on-behalf-of.ts";
+import { FairGate } from "../foundation/base/fair-gate.ts";
 import { waitFor } from "../foundation/base/wait.ts";
 import type { Runtime } from "../foundation/db/runtime.ts";
 
@@ -9,7 +8,7 @@ const CHARACTERS_MAX = 200;
 
 /** Each takes 32 MiB and a core. */
 const CONCURRENCY_MAX = 2;
-/** What two at a time compute within the timeout, on a quiet machine. One caller may have four fifths of these places. */
+/** What two at a time compute within the timeout, on a quiet machine. */
 const WAITING_MAX = 200;
 const TIMEOUT_MS = 10_000;
 
@@ -54,24 +53,22 @@ const bytesOf = (password: string) => password.normalize("NFC");
  */
 export type PasswordCaller = string | null;
 
-interface Waiting {
-  readonly start: () => void;
-  isGone: boolean;
-}
-
 /**
  * Hashes and verifies passwords, a few at a time, the callers in turn: one that sends many waits behind its own.
  * `busy`: too many of this caller wait, or it took too long.
  */
 export class Passwords {
-  readonly #queue = new FairQueue<Waiting>(({ isGone }) => isGone);
-  readonly #places = createShares({ placesMax: WAITING_MAX, realtimeShare: 0 });
-  #running = 0;
+  readonly #gate: FairGate;
 
   constructor(
     private readonly clock: Runtime["clock"],
     private readonly costs: PasswordCosts,
-  ) {}
+  ) {
+    this.#gate = new FairGate(
+      { concurrencyMax: CONCURRENCY_MAX, waitingMax: WAITING_MAX, waitMsMax: TIMEOUT_MS },
+      this.clock,
+    );
+  }
 
   /** The hash to store: argon2id with its costs and salt (PHC string format). */
   hash(password: string, caller: PasswordCaller): Promise<Result<string, "busy">> {
@@ -94,37 +91,10 @@ export class Passwords {
   }
 
   async #run<T>(caller: PasswordCaller, work: () => Promise<T>): Promise<Result<T, "busy">> {
-    const who: OnBehalfOf = { account: caller, priority: "realtime" };
-    if (this.#running >= CONCURRENCY_MAX) {
-      if (!this.#places.mayHold(who)) return err("busy");
-      if (!(await this.#waitForTurn(who))) return err("busy");
-    } else this.#running++;
-    const done = work().finally(() => this.#handOn());
-    const waited = await waitFor(this.clock, done, { timeoutMs: TIMEOUT_MS });
+    const leave = await this.#gate.enter(caller);
+    if (leave === null) return err("busy");
+    const waited = await waitFor(this.clock, work().finally(leave), { timeoutMs: TIMEOUT_MS });
     return waited.ok ? ok(waited.value) : err("busy");
-  }
-
-  /** False when the turn did not come in time. */
-  #waitForTurn(who: OnBehalfOf) {
-    this.#places.hold(who);
-    return new Promise((resolve) => {
-      const end = (isTurn: boolean) => {
-        waiting.isGone = true;
-        cancel();
-        this.#places.release(who);
-        resolve(isTurn);
-      };
-      const waiting: Waiting = { start: () => end(true), isGone: false };
-      const cancel = this.clock.after(TIMEOUT_MS, () => end(false));
-      this.#queue.add(who, waiting);
-    });
-  }
-
-  /** The running place goes to the next that waits, so that nobody who comes now can take it. */
-  #handOn() {
-    const next = this.#queue.take();
-    if (next === undefined) this.#running--;
-    else next.item.start();
   }
 }
 

@@ -1,3 +1,4 @@
+import { inReadingTurn } from "./insight/sources/domain-sources.ts";
 import { isIP } from "node:net";
 import { SettingsError, type Result } from "../foundation/base/errors.ts";
 import type { Log } from "../foundation/base/log.ts";
@@ -34,7 +35,6 @@ import { RollupStore } from "./insight/sources/rollup-store.ts";
 import { DmarcAlertStore, createAlertRaiser, type RaiseAlert } from "./records/domains/alert-store.ts";
 import { createDomainCheck } from "./records/domains/domain-check.ts";
 import { createDomainPlatforms } from "./records/domains/domain-platform.ts";
-import type { DomainRow } from "./records/domains/domain-store.ts";
 import { Domains } from "./records/domains/domains.ts";
 import { ReportShares } from "./records/domains/shares.ts";
 import { TagDigests } from "./records/domains/tag-digests.ts";
@@ -177,8 +177,8 @@ export class DmarcSlice {
     this.jobs = this.#jobsOf(deps.outbound, new HealthJob(runtime, { store: health, runs: this.health }));
   }
 
-  /** Advice about a domain, from one state of the database. */
-  readonly advise = (domain: DomainRow): ReturnType<Advisor> => this.runtime.db.snapshot(() => this.#advise(domain));
+  /** Advice about a domain for a request. */
+  readonly advise: Advisor = (domain) => inReadingTurn(domain, () => this.#advise(domain));
 
   /** What an operator must look at. */
   findings(): readonly string[] {

@@ -12,15 +12,15 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   bulk: 53_638,
   cli: 58_393,
   dashboard: 168_484,
-  dmarc: 220_546,
+  dmarc: 220_802,
   doctor: 14_099,
-  foundation: 107_840,
+  foundation: 108_270,
   "main.ts": 133,
   notifications: 35_099,
   service: 52_803,
   verify: 78_128,
 };
-const FILES_MAX = 778;
+const FILES_MAX = 779;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

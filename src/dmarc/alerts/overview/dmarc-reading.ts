@@ -95,14 +95,13 @@ export class DmarcReading {
     const { db, rollups, records, readHealth, findDomain } = this.deps;
     const row = findDomain(caller, id);
     const range = this.range(days);
-    const read = async () => {
-      const sources = await inTurns(DomainSources.open(rollups, row));
-      const explained = await inTurns(sources.explain(key, range));
-      if (explained === undefined) return undefined;
-      return db.snapshot(() =>
-        readSourcePage({ rollups, records, readHealth }, row, { key, range, sources, explained }),
-      );
-    };
+    const read = () =>
+      DomainSources.use(rollups, row, async (sources) => {
+        const explained = await inTurns(sources.explain(key, range));
+        if (explained === undefined) return undefined;
+        const asked = { key, range, sources, explained };
+        return db.snapshot(() => readSourcePage({ rollups, records, readHealth }, row, asked));
+      });
     const page = await this.#sources.get(`${id} ${range.fromDay} ${range.toDay} ${key}`, read);
     if (page === undefined) throw new AppError("not_found", { message: "No report names this source." });
     return { row, ...page };

@@ -1,3 +1,4 @@
+import { inTurns } from "../../../foundation/base/in-steps.ts";
 import { DAY_MS, dayOfTime, type DayRange } from "../../../foundation/base/days.ts";
 import { forEachIsolated } from "../../../foundation/base/in-steps.ts";
 import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
@@ -66,7 +67,8 @@ export class OverviewJob {
     // A change during the computation makes the domain due again.
     const nowMs = clock.nowMs();
     const { next } = await advise(domain);
-    const sources = await DomainSources.read(rollups, domain, (all) => all.sources(rangeOf(nowMs)));
+    const read = await inTurns(DomainSources.open(rollups, domain));
+    const sources = await inTurns(read.sources(rangeOf(nowMs)));
     const overview = db.snapshot(() => computeOverview(rollups, domain, { sources, next, nowMs }));
     await db.commit((tx) => store.save(tx, number, overview));
   }

@@ -1,3 +1,4 @@
+import { inTurns } from "../../../foundation/base/in-steps.ts";
 import { mostFirst, sumOf } from "../../../foundation/base/sums.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import {
@@ -254,6 +255,7 @@ export const createDigestReader =
     const enrolledDay = dayOfTime(domain.createdAtMs);
     const known = { fromDay: learningFromDay(enrolledDay, range.fromDay), toDay: range.toDay };
     const checks = readLastCheck(domain.lastCheck)?.checks ?? [];
+    const read = await inTurns(DomainSources.open(reading, domain));
     return {
       domain,
       period,
@@ -266,7 +268,7 @@ export const createDigestReader =
         reporterWords(reporterView({ ...of, org: reporter === "" ? null : (written.get(reporter) ?? reporter) })),
       ),
       untrusted: reading.untrusted(number, range),
-      sources: await DomainSources.read(reading, domain, (all) => all.sources(range)),
+      sources: await inTurns(read.sources(range)),
       learning: { enrolledDay, reportedDays: reading.reportsPerDay(number, known).map(({ day }) => day) },
       policy: readState(domain.state)?.believed.policy ?? null,
       recordToPublish: recordToPublish(checks),

@@ -17,7 +17,6 @@ import {
 import type { RecordScope, RecordRow, RecordStore } from "./record-store.ts";
 import type { DayRange } from "../../../foundation/base/days.ts";
 import { backgroundTurn } from "../../../foundation/base/fair-queue.ts";
-import { inTurns, type Steps } from "../../../foundation/base/in-steps.ts";
 import { encodeCursor } from "../../../foundation/http/route-input.ts";
 import { sourceRulesSchema } from "../../records/domains/source-rules.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
@@ -35,7 +34,7 @@ export class DmarcRecordReader {
     page: { readonly after: string | null; readonly limit: number },
   ): Promise<RecordPage> {
     const { records, findDomain } = this.deps;
-    return readRecords(records, await inTurns(this.#queryOf(findDomain(caller, id), filters)), page);
+    return readRecords(records, await this.#queryOf(findDomain(caller, id), filters), page);
   }
 
   /** As `page`, of a source that was read before over `range`: who sends is not read again. */
@@ -57,7 +56,7 @@ export class DmarcRecordReader {
   ): Promise<Response> {
     const { records, findDomain } = this.deps;
     const domain = findDomain(caller, id);
-    const found = await inTurns(this.#queryOf(domain, query.filters));
+    const found = await this.#queryOf(domain, query.filters);
     const format = rowFormatOf(request) === "ndjson" ? "ndjson" : "csv";
     const name = exportFileName("records", domain, found.range, format);
     if (format === "ndjson") return ndjsonResponse(request, name, recordBatches(records, found, query.after));
@@ -68,22 +67,25 @@ export class DmarcRecordReader {
   }
 
   /** The scope and range of a request. A report is read whole, whatever its day, unless a range is given. */
-  *#queryOf(domain: DomainRow, { from, to, source, report: reportId, ...rest }: RecordFilters): Steps<RecordQuery> {
+  async #queryOf(
+    domain: DomainRow,
+    { from, to, source, report: reportId, ...rest }: RecordFilters,
+  ): Promise<RecordQuery> {
     const { clock, rollups, reports } = this.deps;
     const range = rangeOf({ from, to }, clock.nowMs());
     if (reportId === undefined) {
-      const sources = yield* DomainSources.open(rollups, domain);
-      const names = yield* sources.names(range);
-      const scope: RecordScope =
-        source === undefined ? { domain: domain.number } : { sources: yield* sources.numbersOf([source], range) };
-      return { scope, range, filters: rest, names };
+      return DomainSources.read(rollups, domain, function* (sources) {
+        const names = yield* sources.names(range);
+        const scope: RecordScope =
+          source === undefined ? { domain: domain.number } : { sources: yield* sources.numbersOf([source], range) };
+        return { scope, range, filters: rest, names };
+      });
     }
     const report = reports.find(domain.number, reportId);
     if (report === undefined) return { scope: { sources: [] }, range, filters: rest, names: new Map() };
     const whole = from === undefined && to === undefined ? { fromDay: report.day, toDay: report.day } : range;
     const byNetwork = source?.startsWith("net:") === true;
-    const sources = yield* DomainSources.open(rollups, domain);
-    const names = yield* sources.names(whole, { byNetwork });
+    const names = await DomainSources.read(rollups, domain, (sources) => sources.names(whole, { byNetwork }));
     return { scope: { report: report.number }, range: whole, filters: { ...rest, source }, names };
   }
 }
@@ -131,7 +133,7 @@ export async function* exportAllRecords(
   { range, after }: { readonly range: DayRange; readonly after: ExportPosition },
 ): AsyncGenerator<readonly ExportedRecord[], void> {
   const last = reports.lastExportable(after.report);
-  const namesOf = createNameCache(rollups, range);
+  const namesOf = createNameCache(rollups, owner, range);
   let batch: ExportedRecord[] = [];
   for (let from = after.report; from <= last; from += REPORTS_AT_ONCE) {
     await backgroundTurn(owner.accountId);
@@ -153,14 +155,14 @@ export async function* exportAllRecords(
 type Names = RecordQuery["names"];
 
 /** The names of the sources of a report's domain. */
-const createNameCache = (rollups: RollupStore, range: DayRange) => {
+const createNameCache = (rollups: RollupStore, { accountId }: DomainOwner, range: DayRange) => {
   const cache = new Map<number, Names>();
   return async ({ domainNumber: number, domainId: id, domain, sourceRules, state }: ExportedReport) => {
     const cached = cache.get(number);
     if (cached !== undefined) return cached;
     if (cache.size >= CACHED_DOMAINS_MAX) cache.clear();
     const rules = sourceRulesSchema.parse(JSON.parse(sourceRules));
-    const read = { number, id, domain, sourceRules: rules, state };
+    const read = { accountId, number, id, domain, sourceRules: rules, state };
     const names = await DomainSources.read(rollups, read, (all) => all.names(range));
     cache.set(number, names);
     return names;

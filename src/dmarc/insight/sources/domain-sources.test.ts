@@ -1,4 +1,5 @@
-import { DomainSources } from "./domain-sources.ts";
+import { DomainSources, inReadingTurn } from "./domain-sources.ts";
+import { settle } from "../../../testing/clock.ts";
 import { nextTurn } from "../../../foundation/base/clock.ts";
 import { describe, expect, test } from "bun:test";
 import { SAMPLE_DAY_S, type SampleRow } from "../../../testing/dmarc-reports.ts";
@@ -378,4 +379,26 @@ test("sources that are read in several turns of the event loop are the same", as
   const atOnce = sourcesOf(domain);
   expect(shown).toEqual(atOnce.sources(ALL));
   expect(names).toEqual(atOnce.names(ALL));
+});
+
+test("two requests read the sources of domains at once, the accounts in turn, and too many of one account are refused", async () => {
+  const begun: string[] = [];
+  const ends: (() => void)[] = [];
+  const request = (accountId: string) =>
+    inReadingTurn({ accountId }, () => {
+      begun.push(accountId);
+      return new Promise<void>((end) => void ends.push(end));
+    });
+  const asked = Array.from({ length: 802 }, () => request("a"));
+  const refused = request("a");
+  const others = [request("b"), request("b")];
+  const [refusal] = await Promise.allSettled([refused]);
+  for (let n = 0; n < asked.length + others.length; n++) {
+    ends[n]?.();
+    await settle();
+  }
+  await Promise.all([...asked, ...others]);
+  expect(refusal).toMatchObject({ reason: { code: "unavailable", details: { headers: { "retry-after": "5" } } } });
+  expect(begun.slice(0, 6)).toEqual(["a", "a", "a", "b", "a", "b"]);
+  expect(begun).toHaveLength(asked.length + others.length);
 });

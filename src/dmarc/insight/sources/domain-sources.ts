@@ -25,10 +25,14 @@ import {
 import { entryOf } from "../../reports/ingest/rollup.ts";
 import type { SourceRule } from "../../records/domains/source-rules.ts";
 import type { DayRange } from "../../../foundation/base/days.ts";
+import { systemClock } from "../../../foundation/base/clock.ts";
+import { AppError } from "../../../foundation/base/errors.ts";
+import { FairGate } from "../../../foundation/base/fair-gate.ts";
 import { atOnce, inTurns, mapInSteps, type Steps } from "../../../foundation/base/in-steps.ts";
 
 /** The monitored domain whose sources are read. */
 export interface SourceDomain {
+  readonly accountId: string;
   readonly number: number;
   readonly id: string;
   readonly domain: string;
@@ -109,13 +113,17 @@ export class DomainSources {
     return new DomainSources(rollups, domain, yield* readSenders(rollups, domain));
   }
 
-  /** What `look` reads, a part in each turn of the event loop. */
-  static async read<T>(
-    rollups: RollupStore,
-    domain: SourceDomain,
-    look: (sources: DomainSources) => Steps<T>,
-  ): Promise<T> {
-    return inTurns(look(await inTurns(DomainSources.open(rollups, domain))));
+  /**
+   * Reads and works for a request, a part in each turn of the event loop; the accounts in turn. 503 `unavailable` when too
+   * many requests of this account wait.
+   */
+  static use<T>(rollups: RollupStore, domain: SourceDomain, work: (sources: DomainSources) => Promise<T>): Promise<T> {
+    return inReadingTurn(domain, async () => work(await inTurns(DomainSources.open(rollups, domain))));
+  }
+
+  /** The same for what is only read. */
+  static read<T>(rollups: RollupStore, domain: SourceDomain, look: (sources: DomainSources) => Steps<T>): Promise<T> {
+    return DomainSources.use(rollups, domain, (sources) => inTurns(look(sources)));
   }
 
   /** The sources that sent something in the range, worst first: see `byWorst`. */
@@ -305,6 +313,27 @@ export class DomainSources {
     return described.map((source) => ({ source, reason, members }));
   }
 }
+
+/** Of 20,000 sources each takes 40 MB and a quarter of a second of the event loop. */
+const reads = new FairGate({ concurrencyMax: 2, waitingMax: 1_000, waitMsMax: 30_000 }, systemClock);
+
+/** Does work that reads the sources of a domain once it is the turn of its account. */
+export const inReadingTurn = async <T>(
+  { accountId }: Pick<SourceDomain, "accountId">,
+  work: () => Promise<T>,
+): Promise<T> => {
+  const leave = await reads.enter(accountId);
+  if (leave === null)
+    throw new AppError("unavailable", {
+      message: "Too many requests read the sources of domains. Try again later.",
+      headers: { "retry-after": "5" },
+    });
+  try {
+    return await work();
+  } finally {
+    leave();
+  }
+};
 
 const MEMBERS_PER_STEP = 2_000;
 const NOTHING = { totals: NO_TOTALS, trusted: NO_TOTALS };

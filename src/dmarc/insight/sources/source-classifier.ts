@@ -12,6 +12,14 @@ import type { Source } from "./source-response.ts";
 /** Keys named in one error. */
 const NAMED_KEYS_MAX = 5;
 
+interface ClassificationChange {
+  readonly keys: readonly string[];
+  /** Null restores the automatic classification. */
+  readonly classification: Classification | null;
+  /** Why, in the user's words. */
+  readonly note?: string | null;
+}
+
 /** Stores the user's classification of sources, of all of them or of none. */
 export class SourceClassifier {
   constructor(
@@ -24,25 +32,19 @@ export class SourceClassifier {
    * a key. `findDomain` is called again inside the transaction, because the domain may be deleted meanwhile; it then throws an
    * AppError.
    */
-  async classify(
+  async classify(findDomain: () => SourceDomain, change: ClassificationChange): Promise<Source[]> {
+    return DomainSources.use(this.rollups, findDomain(), (sources) => this.#classify(sources, findDomain, change));
+  }
+
+  async #classify(
+    sources: DomainSources,
     findDomain: () => SourceDomain,
-    {
-      keys,
-      classification,
-      note = null,
-    }: {
-      readonly keys: readonly string[];
-      /** Null restores the automatic classification. */
-      readonly classification: Classification | null;
-      /** Why, in the user's words. */
-      readonly note?: string | null;
-    },
+    { keys, classification, note = null }: ClassificationChange,
   ): Promise<Source[]> {
     const { db, clock } = this.runtime;
     const atMs = clock.nowMs();
     const toDay = dayOfTime(atMs);
     const range = { fromDay: toDay - RANGE_DAYS + 1, toDay };
-    const sources = await inTurns(DomainSources.open(this.rollups, findDomain()));
     const before = await inTurns(sources.findAll(keys, range));
     const unknown = keys.filter((key) => !before.has(key));
     if (unknown.length > 0) throw unknownKeys(unknown);
