@@ -8,7 +8,7 @@ import { createZoneResolver } from "../../../testing/dns-zone.ts";
 import { createIngestHarness, INGEST_OWNER, type IngestHarness } from "../../../testing/ingest-harness.ts";
 import { AlertRuleStore } from "../../alerts/rules/alert-rule-store.ts";
 import { AcceptedReporters } from "../queries/accepted-reporters.ts";
-import { type Summary } from "../queries/summary.ts";
+import type { Summary } from "../queries/summary.ts";
 import { RecordStore } from "../queries/record-store.ts";
 import { RollupStore } from "../sources/rollup-store.ts";
 import { createAdvisor } from "./advisor.ts";
