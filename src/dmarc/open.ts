@@ -1,4 +1,4 @@
-import { inReadingTurn } from "./insight/sources/domain-sources.ts";
+import { inAdviceTurn } from "./insight/sources/domain-sources.ts";
 import { isIP } from "node:net";
 import { SettingsError, type Result } from "../foundation/base/errors.ts";
 import type { Log } from "../foundation/base/log.ts";
@@ -178,7 +178,7 @@ export class DmarcSlice {
   }
 
   /** Advice about a domain for a request. */
-  readonly advise: Advisor = (domain) => inReadingTurn(domain, () => this.#advise(domain));
+  readonly advise: Advisor = (domain) => inAdviceTurn(domain, () => this.#advise(domain));
 
   /** What an operator must look at. */
   findings(): readonly string[] {

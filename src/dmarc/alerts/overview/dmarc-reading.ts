@@ -35,10 +35,12 @@ const PAGES_KEPT = 4;
 /** What the pages of a domain and of its sources show. Throws `not_found` for a domain of another account. */
 export class DmarcReading {
   readonly #domains: ReadMemo<Promise<DomainPageFacts>>;
+  readonly #months: ReadMemo<Promise<MonthFacts>>;
   readonly #sources: ReadMemo<Promise<SourcePage | undefined>>;
 
   constructor(private readonly deps: DmarcReadingContext) {
     this.#domains = new ReadMemo(deps.db, PAGES_KEPT);
+    this.#months = new ReadMemo(deps.db, PAGES_KEPT);
     this.#sources = new ReadMemo(deps.db, PAGES_KEPT);
   }
 
@@ -57,7 +59,12 @@ export class DmarcReading {
   }
 
   /** A domain over a month, with the month before. */
-  async month(row: DomainRow, range: DayRange): Promise<MonthFacts> {
+  month(row: DomainRow, range: DayRange): Promise<MonthFacts> {
+    const { fromDay, toDay } = range;
+    return this.#months.get(`${row.id} ${fromDay} ${toDay}`, () => this.#readMonth(row, range));
+  }
+
+  #readMonth(row: DomainRow, range: DayRange) {
     const { rollups, alerts } = this.deps;
     const { fromDay, toDay } = range;
     return this.#read(row, range, (facts) => ({

@@ -156,7 +156,7 @@ const gatherFacts = async (
     sources,
     recentSources,
     recentUnchecked: () => uncheckedIn(options, domain, { read, sources: recentSources, range: recent }),
-    little: littleMailOf(options, domain, { read, sources, policyDay, today }),
+    little: await littleMailOf(options, domain, { read, sources, policyDay, today }),
     detailOf: (key) => {
       const history = histories.get(key);
       return history === undefined
@@ -273,7 +273,7 @@ const advisedIn = (
 };
 
 /** Null where the last 30 days have enough mail for a rate. */
-const littleMailOf = (
+const littleMailOf = async (
   { reading }: Pick<AdvisorOptions, "reading">,
   { number }: DomainRow,
   {
@@ -287,11 +287,11 @@ const littleMailOf = (
     readonly policyDay: number;
     readonly today: number;
   },
-): AdviceFacts["little"] => {
+): Promise<AdviceFacts["little"]> => {
   if (weighMail(sources).messages >= MESSAGES_MIN) return null;
   const range = { fromDay: Math.max(policyDay, today - LONG_DAYS + 1), toDay: today };
   const { messages, failing } = weighMail(
-    atOnce(read.sources(range)).map((source) => ({ ...source, isAwaited: false, history: null })),
+    (await inTurns(read.sources(range))).map((source) => ({ ...source, isAwaited: false, history: null })),
   );
   return {
     messages,

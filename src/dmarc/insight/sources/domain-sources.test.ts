@@ -1,4 +1,4 @@
-import { DomainSources, inReadingTurn } from "./domain-sources.ts";
+import { DomainSources, inAdviceTurn } from "./domain-sources.ts";
 import { settle } from "../../../testing/clock.ts";
 import { nextTurn } from "../../../foundation/base/clock.ts";
 import { describe, expect, test } from "bun:test";
@@ -381,11 +381,11 @@ test("sources that are read in several turns of the event loop are the same", as
   expect(names).toEqual(atOnce.names(ALL));
 });
 
-test("two requests read the sources of domains at once, the accounts in turn, and too many of one account are refused", async () => {
+test("two requests ask for advice at once, the accounts in turn, and too many of one account are refused", async () => {
   const begun: string[] = [];
   const ends: (() => void)[] = [];
   const request = (accountId: string) =>
-    inReadingTurn({ accountId }, () => {
+    inAdviceTurn({ accountId }, () => {
       begun.push(accountId);
       return new Promise<void>((end) => void ends.push(end));
     });
@@ -401,4 +401,21 @@ test("two requests read the sources of domains at once, the accounts in turn, an
   expect(refusal).toMatchObject({ reason: { code: "unavailable", details: { headers: { "retry-after": "5" } } } });
   expect(begun.slice(0, 6)).toEqual(["a", "a", "a", "b", "a", "b"]);
   expect(begun).toHaveLength(asked.length + others.length);
+});
+
+test("one request at a time has the sources of a domain in memory, and a failure gives its turn on", async () => {
+  const { store, domain } = await startWith([{}]);
+  let reading = 0;
+  const most: number[] = [];
+  const asked = [1, 2, 3].map((n) =>
+    DomainSources.use(store, domain, async () => {
+      most.push(++reading);
+      await settle();
+      reading -= 1;
+      if (n === 1) throw new Error("disk");
+      return n;
+    }),
+  );
+  expect(await Promise.allSettled(asked)).toMatchObject([{ reason: { message: "disk" } }, { value: 2 }, { value: 3 }]);
+  expect(most).toEqual([1, 1, 1]);
 });
