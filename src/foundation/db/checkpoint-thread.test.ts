@@ -88,6 +88,12 @@ describe("the thread that makes checkpoints", () => {
     expect(logged.filter((line) => line.includes(message))).toHaveLength(2);
   });
 
+  test("that cannot be started is logged, and nothing is rejected", async () => {
+    const broken = threadOf("\0");
+    expect(await broken.make()).toBe("none");
+    expect(logged).toHaveLength(1);
+  });
+
   test("ends when it had nothing to do for a minute, and is started again", async () => {
     const counting = threadOf(programOf(replying('count++ === 0 ? "all" : "some"')));
     expect(await counting.make()).toBe("all");

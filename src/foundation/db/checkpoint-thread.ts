@@ -56,8 +56,12 @@ export class CheckpointThread implements CheckpointMaker {
     this.#cancelEnd();
     const { promise, resolve } = Promise.withResolvers<Moved>();
     this.#reply = resolve;
-    this.#thread ??= this.#start();
-    this.#thread.postMessage(null);
+    try {
+      this.#thread ??= this.#start();
+      this.#thread.postMessage(null);
+    } catch (error) {
+      this.#lose(this.#thread, error);
+    }
     return promise;
   }
 
@@ -82,7 +86,7 @@ export class CheckpointThread implements CheckpointMaker {
     return thread;
   }
 
-  #lose(thread: Worker, error: unknown) {
+  #lose(thread: Worker | null, error: unknown) {
     if (this.#thread !== thread) return;
     this.#thread = null;
     this.deps.log.warn("the thread that makes checkpoints ended early", { error });

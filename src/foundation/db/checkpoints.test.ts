@@ -144,6 +144,20 @@ describe("checkpoints of a server", () => {
     expect(state().checkpointed).toBe(state().log);
   });
 
+  test("are tried again after a second when the maker cannot, while a reader keeps the log", async () => {
+    const maker = use(new FakeMaker(() => "none"));
+    const reader = openReader();
+    write(2_000);
+    await checkpoints.settle();
+    write(1);
+    await checkpoints.settle();
+    expect(maker.calls).toBe(1);
+    await clock.advance(1_000);
+    await checkpoints.settle();
+    expect(maker.calls).toBe(2);
+    reader.close();
+  });
+
   test("leave no log that grows for ever: the little that was written meanwhile is moved here", async () => {
     use(
       new FakeMaker(() => {

@@ -91,7 +91,7 @@ export class Checkpoints {
 
   async #run(maker: CheckpointMaker): Promise<void> {
     const moved = await maker.make();
-    if (moved === "some") this.#notBeforeMs = this.deps.clock.monotonicMs() + AGAIN_MS;
+    if (moved !== "all") this.#notBeforeMs = this.deps.clock.monotonicMs() + AGAIN_MS;
     if (moved === "none") this.#moveRest();
     if (!this.#isAlmostMoved()) return;
     // SQLite syncs the file in the checkpoint that moves the last page: after gigabytes that takes a second.
