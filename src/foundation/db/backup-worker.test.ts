@@ -49,6 +49,11 @@ describe("the thread that copies the database", () => {
     expect(copied.ok ? "" : copied.error).toContain(message);
   });
 
+  test("that cannot be started is a failure, and nothing is rejected", async () => {
+    const copied = await copy(new AbortController().signal, "\0");
+    expect(copied.ok ? "" : copied.error).toStartWith(`${file()}: `);
+  });
+
   test("is given up while it copies, and what it has written is removed", async () => {
     const program = programOf('require("node:worker_threads").parentPort.on("message", () => undefined);');
     writeFileSync(`${file()}.${process.pid}.partial`, "half of it");

@@ -34,13 +34,18 @@ export const runBackupWorker = (): void => parentPort?.postMessage(writeSchedule
  * Copies the database in a thread of its own, so that the event loop goes on. Never rejects. When `signal` fires, the
  * outcome is an error and what was written is removed; `program` is the path of `main.ts`; SQLite's call in the thread goes on until it ends or the process does.
  */
-export const copyInWorker = (
+export const copyInWorker = async (
   { source, file }: CopyOrder,
   signal: AbortSignal,
   program = Bun.main,
 ): Promise<CopyOutcome> => {
   const { promise, resolve } = Promise.withResolvers<CopyOutcome>();
-  const worker = new Worker(program, { workerData: { task: "backup", source, file } });
+  let worker: Worker;
+  try {
+    worker = new Worker(program, { workerData: { task: "backup", source, file } });
+  } catch (error) {
+    return err(`${file}: ${errorText(error)}.`);
+  }
   const stop = () => {
     void worker.terminate();
     removePartial(file);

@@ -123,6 +123,12 @@ describe("a thread that reads files", () => {
     expect(namesOf(await readAll(startThread(programOf({ a: once })), [reportFile("a")]))).toEqual(["a"]);
   });
 
+  test("that cannot be started is logged, and the files are read without it", async () => {
+    logged.length = 0;
+    expect(namesOf(await readAll(startThread("\0"), ["a", "b"].map(reportFile)))).toEqual(["a", "b"]);
+    expect(logged.join()).toContain("the thread that reads reports cannot be started");
+  });
+
   test("that does not end is ended after a minute, with an error for that file only", async () => {
     const [clock, stuck] = [createTestClock(), join(folder, "stuck")];
     const code = `require("node:fs").appendFileSync("${stuck}", "x"); for (;;);`;

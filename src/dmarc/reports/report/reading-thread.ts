@@ -9,6 +9,7 @@ import {
   hashRows,
   type ReadFailure,
   type ReadOutcome,
+  readingHere,
   readWithin,
   type UnpackAllowance,
 } from "./file-reader.ts";
@@ -192,6 +193,8 @@ const orderOf = async (files: readonly FileToRead[], { bytesLeft }: UnpackAllowa
 export class ReadingThread implements FileReader {
   readonly isBeside = true;
   readonly #gate = new Gate(1);
+  /** For a machine that has no room for the thread. */
+  readonly #here = readingHere();
   #thread: Worker | null = null;
   /** Files that are read one by one, because one of them ended the thread. */
   #suspects = 0;
@@ -220,17 +223,26 @@ export class ReadingThread implements FileReader {
     if (some.length === 0) return [];
     this.#suspects = Math.max(0, this.#suspects - 1);
     const read = await this.#order(some, allowance);
+    if (read === null) return this.#here.read(files, allowance);
     if (read.ok) return read.value;
     if (some.length > 1) {
       this.#suspects = some.length;
       return this.#readSome(files, allowance);
     }
     const again = read.error.reason === "took_too_long" ? read : await this.#order(some, allowance);
+    if (again === null) return this.#here.read(files, allowance);
     return again.ok ? again.value : [again];
   }
 
-  #start() {
-    const thread = new Worker(this.deps.program, { workerData: { task: "report reading" } });
+  /** Null when it cannot be started. */
+  #start(): Worker | null {
+    let thread: Worker;
+    try {
+      thread = new Worker(this.deps.program, { workerData: { task: "report reading" } });
+    } catch (error) {
+      this.runtime.log.warn("the thread that reads reports cannot be started; the event loop reads them", { error });
+      return null;
+    }
     // Also while nobody waits for a reply.
     thread.on("error", () => undefined);
     thread.once("exit", () => {
@@ -241,14 +253,15 @@ export class ReadingThread implements FileReader {
     return thread;
   }
 
-  /** The error is about the thread, which has ended. */
+  /** Null when there is no thread. The error is about the thread, which has ended. */
   async #order(
     files: readonly FileToRead[],
     allowance: UnpackAllowance,
-  ): Promise<Result<readonly ReadOutcome[], ReadFailure>> {
+  ): Promise<Result<readonly ReadOutcome[], ReadFailure> | null> {
     this.#cancelEnd();
     const order = await orderOf(files, allowance);
     const thread = this.#thread ?? this.#start();
+    if (thread === null) return null;
     const reply = await this.#reply(thread, () => thread.postMessage(order, [order.bytes.buffer]));
     if (!reply.ok) {
       this.runtime.log.warn("the thread that reads reports was ended", { files: files.length, ...reply.error });
