@@ -1,7 +1,9 @@
 import { join } from "node:path";
 import { DAY_MS, dayOfTime } from "../../src/foundation/base/days.ts";
 import { nextTurn, systemClock } from "../../src/foundation/base/clock.ts";
+import { inTurns } from "../../src/foundation/base/in-steps.ts";
 import type { Db } from "../../src/foundation/db/open.ts";
+import { DmarcReading } from "../../src/dmarc/alerts/overview/dmarc-reading.ts";
 import { ALERT_RULES } from "../../src/dmarc/alerts/rules/alert-rules.ts";
 import { AlertRuleStore } from "../../src/dmarc/alerts/rules/alert-rule-store.ts";
 import { createDomainReview } from "../../src/dmarc/alerts/rules/alert-job.ts";
@@ -12,7 +14,9 @@ import { SourceClassifier } from "../../src/dmarc/insight/sources/source-classif
 import { RecordStore } from "../../src/dmarc/insight/queries/record-store.ts";
 import { RollupStore } from "../../src/dmarc/insight/sources/rollup-store.ts";
 import { readRecords } from "../../src/dmarc/insight/queries/records.ts";
-import { summarizeDomain } from "../../src/dmarc/insight/queries/summary.ts";
+import { summarizeDomain, timeseriesOf } from "../../src/dmarc/insight/queries/summary.ts";
+import { UNAUTHENTICATED_KEY } from "../../src/dmarc/insight/sources/source-keys.ts";
+import { LIVE_CALLER } from "../../src/testing/verification-runner.ts";
 import { DAYS, fillDomain, SHAPES } from "./dmarc-sources-history.ts";
 import { type Mark, median } from "./marks.ts";
 import { newDataDir, openData, type Stage } from "./stage.ts";
@@ -75,14 +79,21 @@ const composeReading = (db: Db) => {
     },
   );
   const classifier = new SourceClassifier({ db, clock: systemClock }, store);
-  return { store, records, review, classifier };
+  /** A new one: what one of them has read is kept. */
+  const openPages = (domain: DomainRow) =>
+    new DmarcReading({
+      ...{ db, clock: systemClock, rollups: store, records, alerts, histories: new DomainStore(db) },
+      findDomain: () => domain,
+      readHealth: () => null,
+    });
+  return { store, records, review, classifier, openPages };
 };
 
 /** Looks at a domain, by their names. */
 type Looks = ReadonlyArray<readonly [what: string, look: () => Promise<unknown>]>;
 
 const looksAt = async (db: Db, domain: DomainRow): Promise<Looks> => {
-  const { store, records, review, classifier } = composeReading(db);
+  const { store, records, review, classifier, openPages } = composeReading(db);
   const toDay = dayOfTime(systemClock.nowMs());
   const range = { fromDay: toDay - DAYS, toDay };
   const scope = { domain: domain.number };
@@ -102,6 +113,12 @@ const looksAt = async (db: Db, domain: DomainRow): Promise<Looks> => {
   };
   return [
     ["summary", async () => summarizeDomain(store, domain, range, await sources())],
+    ["days", () => inTurns(timeseriesOf(store, domain, range))],
+    ["page of the domain", () => openPages(domain).domain(LIVE_CALLER, domain.id, DAYS)],
+    [
+      "page of unauthenticated mail",
+      () => openPages(domain).source(LIVE_CALLER, domain.id, { key: UNAUTHENTICATED_KEY, days: DAYS }),
+    ],
     ["sources", () => sources()],
     ["sources by network", () => sources({ byNetwork: true })],
     ["100 records", readPage],

@@ -60,8 +60,8 @@ const OWN_HOSTS = command({
     const reader = new OwnHostReader(service.dmarc.context);
     const { id } = findDomain(context, text);
     const found = await reader.list(caller, id, { result: failing ? "failing" : undefined, department });
-    if (csv) return io.write(Buffer.from(reader.csvText(found)));
-    const hosts = reader.view(found, found.hosts.slice(0, shown));
+    if (csv) return io.write(Buffer.from(await reader.csvText(found)));
+    const hosts = await reader.view(found, found.hosts.slice(0, shown));
     print({ own_hosts: hosts }, () =>
       table(
         ["SERVER", "ADDRESS", "MESSAGES", "FAILING", "ALIGNED %", "FIRST", "LAST", "LAST FAILURE"],

@@ -83,7 +83,7 @@ export const facts = (record: string | null, more: Partial<AdviceFacts> = {}): A
   recentSources: more.sources ?? [source()],
   recentUnchecked: () => 0,
   little: littleOf(more.sources ?? [source()]),
-  ...{ detailOf: () => null, ownDays: () => [], today: TODAY, silentDays: null, declaredSilent: null, openAlerts: [] },
+  ...{ detailOf: () => null, ownDays: [], today: TODAY, silentDays: null, declaredSilent: null, openAlerts: [] },
   reportedLately: more.reportedDays ?? 14,
   ...{ unauthenticated: 0, unauthenticatedNames: [] },
   unknownReporters: {

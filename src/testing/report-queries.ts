@@ -109,6 +109,10 @@ const sourcesNow = (store: RollupStore, domain: SourceDomain) => {
   };
 };
 
+/** The messages of a domain in a range. */
+export const messagesNow = (store: RollupStore, domain: number, range: DayRange): number =>
+  atOnce(store.totals(domain, range)).messages;
+
 export const summaryNow = (store: RollupStore, domain: SourceDomain, range: DayRange): Summary =>
   summarizeDomain(store, domain, range, sourcesNow(store, domain).sources(range));
 

@@ -10,17 +10,17 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   accounts: 26_022,
   blocklist: 61_874,
   bulk: 53_638,
-  cli: 58_393,
-  dashboard: 168_484,
-  dmarc: 220_890,
+  cli: 58_395,
+  dashboard: 168_489,
+  dmarc: 222_070,
   doctor: 14_099,
-  foundation: 108_288,
+  foundation: 108_308,
   "main.ts": 133,
   notifications: 35_099,
   service: 52_803,
   verify: 78_128,
 };
-const FILES_MAX = 779;
+const FILES_MAX = 781;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

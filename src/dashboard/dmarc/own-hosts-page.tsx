@@ -43,10 +43,10 @@ export const ownHostPages = (useCases: DmarcPageUseCases): readonly PageRoute[] 
   page(
     { path: "/dmarc/:id/own-hosts", params: domainParameters, query },
     async ({ viewer, params: { id }, query: state }) => {
-      const { ownHosts } = useCases;
-      const found = await ownHosts.list(viewer.caller, id, hostQuery(useCases, state));
+      const found = await useCases.ownHosts.list(viewer.caller, id, hostQuery(useCases, state));
       const { domain, hosts, counts } = found;
       const { page: shown, next } = pageOfHosts(hosts, { after: state.cursor ?? null, limit: state.rows });
+      const views = await useCases.ownHosts.view(found, shown);
       return {
         title: `Own servers of ${domain.domain}`,
         section: "dmarc",
@@ -76,7 +76,7 @@ export const ownHostPages = (useCases: DmarcPageUseCases): readonly PageRoute[] 
             />
             <Panel isFlush>
               <HostFilters id={id} state={state} counts={counts} />
-              {shown.length === 0 ? <NoHost id={id} /> : <HostTable hosts={ownHosts.view(found, shown)} id={id} />}
+              {views.length === 0 ? <NoHost id={id} /> : <HostTable hosts={views} id={id} />}
               <Pager
                 next={next === null ? null : encodeCursor(next)}
                 shown={shown.length}

@@ -1,24 +1,30 @@
-import { DAY_MS, dayOfTime, isoDay, rangeBefore, type DayRange } from "../../../foundation/base/days.ts";
+import { dayOfTime, isoDay, rangeBefore, type DayRange } from "../../../foundation/base/days.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
-import { inTurns } from "../../../foundation/base/in-steps.ts";
+import { inTurns, type Steps } from "../../../foundation/base/in-steps.ts";
 import { ReadMemo } from "../../../foundation/db/read-memo.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
 import type { DmarcAlertStore } from "../../records/domains/alert-store.ts";
+import { type RecordChange, recordChanges } from "./record-changes.ts";
 import { readAlertBody } from "../rules/alert-rule.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
 import type { QueryContext } from "../../insight/queries/domain-query.ts";
-import { historyBodySchema, readState } from "../../records/domains/domain-state.ts";
+import { readState } from "../../records/domains/domain-state.ts";
 import { standingOf, type ReporterStanding } from "../../records/domains/reporter-store.ts";
 import { reporterView, type ShownReporter } from "../../insight/queries/reporter.ts";
 import { summarizeDomain, type Summary } from "../../insight/queries/summary.ts";
-import { type ClassifiedSources, DomainSources, type ExplainedSource } from "../../insight/sources/domain-sources.ts";
-import type { DayTotals, Totals } from "../../insight/sources/rollup-rows.ts";
+import {
+  type ClassifiedSources,
+  DomainSources,
+  type ExplainedSource,
+  inReadingTurn,
+} from "../../insight/sources/domain-sources.ts";
+import type { DayTotals, ReportDay, Totals } from "../../insight/sources/rollup-rows.ts";
 import type { Classification, RollupStore, UserClassification } from "../../insight/sources/rollup-store.ts";
 import type { Source } from "../../insight/sources/source-response.ts";
 import { advisedFindings } from "../../insight/advice/advised-findings.ts";
 import type { DomainHealth } from "../../insight/health/health-schema.ts";
 import { serviceById, type KnownService } from "../../records/services/services.ts";
-import { readDetail, readHistories } from "../../insight/advice/failure-history.ts";
+import { historyDays, judgeHistory, readDetail } from "../../insight/advice/failure-history.ts";
 import type { AdvisedFinding } from "../../insight/advice/advice-facts.ts";
 import { fixOf, type KnownFailures, questionOf, type SourceFix } from "../../insight/advice/source-fix.ts";
 import type { RecordStore } from "../../insight/queries/record-store.ts";
@@ -64,12 +70,13 @@ export class DmarcReading {
     return this.#months.get(`${row.id} ${fromDay} ${toDay}`, () => this.#readMonth(row, range));
   }
 
-  #readMonth(row: DomainRow, range: DayRange) {
+  async #readMonth(row: DomainRow, range: DayRange) {
     const { rollups, alerts } = this.deps;
     const { fromDay, toDay } = range;
+    const before = await inReadingTurn(row, () => inTurns(rollups.totals(row.number, rangeBefore("monthly", range))));
     return this.#read(row, range, (facts) => ({
       ...facts,
-      before: rollups.totals(row.number, rangeBefore("monthly", range)),
+      before,
       alerts: alerts
         .listAlerts(row.number, { before: null, limit: MONTH_ALERTS_MAX })
         .flatMap(({ rule, atMs, body }) => {
@@ -81,8 +88,11 @@ export class DmarcReading {
 
   async #read<T>(row: DomainRow, range: DayRange, more: (facts: DomainPageFacts) => T): Promise<T> {
     const { db, rollups, histories } = this.deps;
-    const classified = await DomainSources.read(rollups, row, (all) => all.classified(range));
-    return db.snapshot(() => more(readDomainPage({ rollups, domains: histories }, row, { range, classified })));
+    const read = await DomainSources.use(rollups, row, async (all) => {
+      const { sources, failing } = await inTurns(all.classified(range));
+      return { range, sources, failing: await inTurns(failingDays(rollups, row, { range, failing })) };
+    });
+    return db.snapshot(() => more(readDomainPage({ rollups, domains: histories }, row, read)));
   }
 
   /** The days of a range with mail, in order. */
@@ -99,15 +109,14 @@ export class DmarcReading {
     id: string,
     { key, days }: { readonly key: string; readonly days: number },
   ): Promise<SourcePage & { readonly row: DomainRow }> {
-    const { db, rollups, records, readHealth, findDomain } = this.deps;
+    const { rollups, records, readHealth, findDomain } = this.deps;
     const row = findDomain(caller, id);
     const range = this.range(days);
     const read = () =>
       DomainSources.use(rollups, row, async (sources) => {
         const explained = await inTurns(sources.explain(key, range));
         if (explained === undefined) return undefined;
-        const asked = { key, range, sources, explained };
-        return db.snapshot(() => readSourcePage({ rollups, records, readHealth }, row, asked));
+        return inTurns(readSourcePage({ rollups, records, readHealth }, row, { key, range, sources, explained }));
       });
     const page = await this.#sources.get(`${id} ${range.fromDay} ${range.toDay} ${key}`, read);
     if (page === undefined) throw new AppError("not_found", { message: "No report names this source." });
@@ -128,14 +137,6 @@ export interface OutcomeDay {
   readonly forwarded: number;
   /** Failing, from unknown senders and forgers. */
   readonly strangers: number;
-}
-
-/** A change of the DMARC record that a check found. */
-export interface RecordChange {
-  readonly atMs: number;
-  /** `YYYY-MM-DD` (UTC). */
-  readonly day: string;
-  readonly text: string;
 }
 
 /** A reporter in a range of days. */
@@ -176,13 +177,16 @@ interface DomainPageStores {
 }
 
 const REPORTERS_MAX = 20;
-const HISTORY_MAX = 200;
 
 /** Everything that the page of a domain shows of a range of days. Reads daily sums and no record. */
 const readDomainPage = (
   { rollups, domains }: DomainPageStores,
   domain: DomainRow,
-  { range, classified: { sources, failing } }: { readonly range: DayRange; readonly classified: ClassifiedSources },
+  {
+    range,
+    sources,
+    failing,
+  }: Pick<ClassifiedSources, "sources"> & { readonly range: DayRange; readonly failing: FailingDays },
 ): DomainPageFacts => {
   const reporters = rollups.reporters(domain.number, range).slice(0, REPORTERS_MAX);
   const written = rollups.writtenNames(domain.number, reporters);
@@ -209,18 +213,29 @@ const readDomainPage = (
 
 const OWN_CLASSES: ReadonlySet<Classification> = new Set(["authorized", "misconfigured"]);
 
-/** The messages of each day of a range. `failing`: the classes of the stored sources that have failing messages. */
+/** The messages by day of the sources of the user, and of forwarders, that have failing messages. */
+type FailingDays = Readonly<Record<"own" | "forwarders", ReadonlyMap<number, DayTotals>>>;
+
+/** `failing`: the classes of the stored sources that have failing messages. */
+function* failingDays(
+  rollups: RollupStore,
+  { number }: Pick<DomainRow, "number">,
+  { range, failing }: Pick<ClassifiedSources, "failing"> & { readonly range: DayRange },
+): Steps<FailingDays> {
+  function* perDayOf(isWanted: (one: Classification) => boolean) {
+    const among = [...failing].flatMap(([source, one]) => (isWanted(one) ? [source] : []));
+    return new Map((yield* rollups.perDayOf(number, range, among)).map((one) => [one.day, one]));
+  }
+  const own = yield* perDayOf((one) => OWN_CLASSES.has(one));
+  return { own, forwarders: yield* perDayOf((one) => one === "forwarder") };
+}
+
+/** The messages of each day of a range. */
 const outcomeDays = (
   rollups: RollupStore,
   { number }: Pick<DomainRow, "number">,
-  { range, failing }: { readonly range: DayRange; readonly failing: ReadonlyMap<number, Classification> },
+  { range, failing: { own, forwarders } }: { readonly range: DayRange; readonly failing: FailingDays },
 ): readonly OutcomeDay[] => {
-  const perDayOf = (isWanted: (one: Classification) => boolean) => {
-    const among = [...failing].flatMap(([source, one]) => (isWanted(one) ? [source] : []));
-    return new Map(rollups.perDayOf(number, range, among).map((one) => [one.day, one]));
-  };
-  const own = perDayOf((one) => OWN_CLASSES.has(one));
-  const forwarders = perDayOf((one) => one === "forwarder");
   const reported = new Map(rollups.reportsPerDay(number, range).map((one) => [one.day, one]));
   return Array.from({ length: range.toDay - range.fromDay + 1 }, (_, index) => {
     const day = range.fromDay + index;
@@ -240,45 +255,6 @@ const outcomeDays = (
 };
 
 const failingOf = (counts: DayTotals | undefined) => (counts === undefined ? 0 : counts.messages - counts.aligned);
-
-const recordChanges = (
-  domains: Pick<DomainStore, "listHistory">,
-  { number }: Pick<DomainRow, "number">,
-  { fromDay, toDay }: DayRange,
-): readonly RecordChange[] => {
-  const rows = domains.listHistory(number, { before: null, limit: HISTORY_MAX });
-  return rows.flatMap(({ atMs, body }, index) => {
-    const day = Math.floor(atMs / DAY_MS);
-    if (day < fromDay || day > toDay) return [];
-    const now = historyBodySchema.parse(JSON.parse(body));
-    const isRecord = now.changes.some((code) => code.startsWith("record_"));
-    const older = rows[index + 1];
-    const before = older === undefined ? null : historyBodySchema.parse(JSON.parse(older.body)).record;
-    return isRecord ? [{ atMs, day: isoDay(day), text: changeText(before, now.record) }] : [];
-  });
-};
-
-/** What changed in a record, by its tags. */
-export const changeText = (before: string | null, now: string | null): string => {
-  if (now === null) return "Record removed";
-  if (before === null) return "Record published";
-  const [was, is] = [tagsOf(before), tagsOf(now)];
-  const changed = [...new Set([...was.keys(), ...is.keys()])].filter((tag) => was.get(tag) !== is.get(tag));
-  const texts = changed.map((tag) => {
-    if (tag === "rua" || tag === "ruf") return `${tag} changed`;
-    const value = is.get(tag);
-    return value === undefined ? `${tag} removed` : `${tag}=${value}`;
-  });
-  return texts.length === 0 ? "Record changed" : `Record changed: ${texts.join(", ")}`;
-};
-
-const tagsOf = (record: string) =>
-  new Map(
-    record.split(";").flatMap((part) => {
-      const at = part.indexOf("=");
-      return at === -1 ? [] : [[part.slice(0, at).trim().toLowerCase(), part.slice(at + 1).trim()] as const];
-    }),
-  );
 
 /** The messages of a source on one UTC day. */
 interface SourceOutcomeDay {
@@ -309,7 +285,7 @@ interface SourcePageStores {
 }
 
 /** What the page of a source shows of a range of days. */
-const readSourcePage = (
+function* readSourcePage(
   { rollups, records, readHealth }: SourcePageStores,
   domain: DomainRow,
   {
@@ -323,34 +299,39 @@ const readSourcePage = (
     readonly sources: DomainSources;
     readonly explained: ExplainedSource;
   },
-): SourcePage => {
+): Steps<SourcePage> {
   const { source } = explained;
-  const history = readHistories({ rollups }, domain.number, { sources, keys: [key], range }).get(key) ?? null;
-  const detail = history === null ? null : readDetail({ records }, domain.domain, { sources, key, range, history });
+  const known = historyDays(range.toDay);
+  const read = { ...range, fromDay: Math.min(known.fromDay, range.fromDay) };
+  const perDay = yield* rollups.perDayOf(domain.number, read, explained.numbers);
+  const history = judgeHistory(perDay.filter(({ day }) => day >= known.fromDay));
+  const detail =
+    history === null ? null : yield* readDetail({ records, rollups, domain }, { sources, key, range, history });
   const health = advisedFindings(readHealth(domain.number), range.toDay);
   return {
     ...explained,
     service: source.service_id === null ? null : (serviceById(source.service_id) ?? null),
     word: rollups.userClassifications(domain.number).get(key) ?? null,
-    days: sourceDays(rollups, domain, { range, numbers: explained.numbers }),
+    days: sourceDays(range, rollups.reportsPerDay(domain.number, range), perDay),
     fix: fixFor(source, domain, { health, known: { history, detail } }),
     results: detail?.results ?? null,
   };
-};
+}
 
+/** `reported`: the days with reports. */
 const sourceDays = (
-  rollups: RollupStore,
-  { number }: Pick<DomainRow, "number">,
-  { range, numbers }: { readonly range: DayRange; readonly numbers: readonly number[] },
+  { fromDay, toDay }: DayRange,
+  reported: readonly ReportDay[],
+  perDay: readonly DayTotals[],
 ): readonly SourceOutcomeDay[] => {
-  const reported = new Set(rollups.reportsPerDay(number, range).map(({ day }) => day));
-  const counts = new Map(rollups.perDayOf(number, range, numbers).map((one) => [one.day, one]));
-  return Array.from({ length: range.toDay - range.fromDay + 1 }, (_, index) => {
-    const day = range.fromDay + index;
+  const days = new Set(reported.map(({ day }) => day));
+  const counts = new Map(perDay.map((one) => [one.day, one]));
+  return Array.from({ length: toDay - fromDay + 1 }, (_, index) => {
+    const day = fromDay + index;
     const { messages = 0, aligned = 0, forwarded = 0 } = counts.get(day) ?? {};
     return {
       day: isoDay(day),
-      isReported: reported.has(day),
+      isReported: days.has(day),
       aligned,
       forwarded,
       failing: messages - aligned - forwarded,

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { changeText } from "./dmarc-reading.ts";
+import { changeText } from "./record-changes.ts";
 
 test.each([
   [null, "v=DMARC1; p=none", "Record published"],

@@ -1,6 +1,8 @@
 import type { DayRange } from "../../../foundation/base/days.ts";
+import type { Steps } from "../../../foundation/base/in-steps.ts";
 import { OF_ENABLED_ACCOUNT } from "../../../foundation/db/statements.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
+import { readDays } from "../../insight/sources/day-steps.ts";
 import { ReporterStore, decidingVouchers } from "../../records/domains/reporter-store.ts";
 import {
   parsePublishedPolicy,
@@ -166,16 +168,16 @@ export class AlertRuleStore {
   }
 
   /** The mail of some stored sources by day; with null of all, or of all on the days on which some of it was aligned. */
-  sourceDays(domain: number, { fromDay, toDay }: DayRange, among: readonly number[] | "aligned" | null): SourceDay[] {
+  sourceDays(domain: number, range: DayRange, among: readonly number[] | "aligned" | null): Steps<SourceDay[]> {
     const isSome = among !== null && among !== "aligned";
     const all = among === null ? "?4 IS NOT NULL" : "aligned > 0 AND ?4 IS NOT NULL";
     const condition = isSome ? "source IN (SELECT value FROM json_each(?4))" : all;
-    return this.#sqlite
-      .query<SourceDay, [number, number, number, string, string]>(
-        `SELECT source, day, sum(messages) messages, sum(aligned) aligned, sum(forwarded) forwarded FROM dmarc_daily
-          WHERE domain = ?1 AND day BETWEEN ?2 AND ?3 AND ${condition}${this.#trust} GROUP BY day, source`,
-      )
-      .all(domain, fromDay, toDay, JSON.stringify(isSome ? among : []), this.#deciding(domain));
+    const statement = this.#sqlite.query<SourceDay, [number, number, number, string, string]>(
+      `SELECT source, day, sum(messages) messages, sum(aligned) aligned, sum(forwarded) forwarded FROM dmarc_daily
+        WHERE domain = ?1 AND day BETWEEN ?2 AND ?3 AND ${condition}${this.#trust} GROUP BY day, source`,
+    );
+    const [numbers, deciding] = [JSON.stringify(isSome ? among : []), this.#deciding(domain)];
+    return readDays(range, ({ fromDay, toDay }) => statement.all(domain, fromDay, toDay, numbers, deciding));
   }
 
   /** The names that were not reviewed yet, those with the most mail in the range first. */

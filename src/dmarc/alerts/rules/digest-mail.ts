@@ -256,13 +256,14 @@ export const createDigestReader =
     const known = { fromDay: learningFromDay(enrolledDay, range.fromDay), toDay: range.toDay };
     const checks = readLastCheck(domain.lastCheck)?.checks ?? [];
     const read = await inTurns(DomainSources.open(reading, domain));
+    const totals = (days: DayRange) => inTurns(reading.totals(number, days));
     return {
       domain,
       period,
       range,
       lastReportAtMs,
-      totals: reading.totals(number, range),
-      compared: { days: lengthOf(now), now: reading.totals(number, now), before: reading.totals(number, before) },
+      totals: await totals(range),
+      compared: { days: lengthOf(now), now: await totals(now), before: await totals(before) },
       reports: sumOf(reporters, "reports"),
       reporters: reporters.map(({ reporter, ...of }) =>
         reporterWords(reporterView({ ...of, org: reporter === "" ? null : (written.get(reporter) ?? reporter) })),

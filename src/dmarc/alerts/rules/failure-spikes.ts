@@ -1,4 +1,5 @@
 import { nextTurn } from "../../../foundation/base/clock.ts";
+import { inTurns } from "../../../foundation/base/in-steps.ts";
 import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { type DayRange, isoDay } from "../../../foundation/base/days.ts";
@@ -52,6 +53,8 @@ const WEEK = 7;
 const ALERTS_MAX = 200;
 /** Records read to find the cause of an incident. */
 const RECORDS_MAX = 500;
+/** Days of sources that are judged in one turn of the event loop. */
+const ROWS_PER_TURN = 2_000;
 /** Sources in one event. An incident that is left out would be alerted again. */
 const SOURCES_MAX = 100;
 
@@ -61,7 +64,7 @@ const findFailureSpikes = async (facts: ReviewFacts): Promise<RuleResult> => {
   const incidents = readIncidents(alerts.listByRule(domain.number, "failure_spike", ALERTS_MAX));
   const messagesMin = thresholds.failure_spike_messages;
   const isQuiet = rollups
-    .perDay(domain.number, recent)
+    .reportsPerDay(domain.number, recent)
     .every(({ messages, aligned }) => messages - aligned < messagesMin);
   if (isQuiet && [...incidents.values()].every(({ endedDay }) => endedDay !== null)) return NO_ALERTS;
   const range = { fromDay: today - WINDOW_DAYS, toDay: today };
@@ -73,29 +76,50 @@ const findFailureSpikes = async (facts: ReviewFacts): Promise<RuleResult> => {
   const ours = (await facts.keyedSources(range)).filter(({ shownKey }) => isOurs(shownKey));
   const keys = new Map(ours.map(({ number, shownKey }) => [number, shownKey]));
   await nextTurn();
-  const rows = rules.sourceDays(domain.number, range, [...keys.keys()]);
+  const rows = await inTurns(rules.sourceDays(domain.number, range, [...keys.keys()]));
   const rowsByKey = Map.groupBy(rows, ({ source }) => keys.get(source) ?? "");
   await nextTurn();
   const measure = {
     today,
     messagesMin,
     riseMin: thresholds.failure_spike_percent / 100,
-    isComplete: completeDays(rollups.perDay(domain.number, range), today),
+    isComplete: completeDays(rollups.reportsPerDay(domain.number, range), today),
   };
-  const spikes = [...rowsByKey].flatMap(([key, rows]) => {
+  const spikes: SourceSpike[] = [];
+  let judgedNow = 0;
+  for (const [key, of] of rowsByKey) {
+    if (judgedNow >= ROWS_PER_TURN) await nextTurn();
+    judgedNow = judgedNow >= ROWS_PER_TURN ? of.length : judgedNow + of.length;
     const source = sources.get(key);
-    if (source === undefined) return [];
-    const change = judgeFailures({ key, days: sumByDay(rows) }, incidents.get(key), measure);
-    if (change === null) return [];
-    if (change.state === "ended") return [{ change, source, causes: [] }];
-    const numbers = [...new Set(rows.map((row) => row.source))];
-    if (!isSeenByReporters(change, facts.records.reporterDays(numbers, range))) return [];
-    const causes = causesOf(change, numbers, range, facts);
-    return isLookupFailure(causes) || isKnownIncident(change, causes, incidents) ? [] : [{ change, source, causes }];
-  });
+    const change =
+      source === undefined ? null : judgeFailures({ key, days: sumByDay(of) }, incidents.get(key), measure);
+    if (source === undefined || change === null) continue;
+    const causes = change.state === "ended" ? [] : await newCauses(change, of, { facts, range, incidents });
+    if (causes !== null) spikes.push({ change, source, causes });
+  }
   const states = ["started", "grew", "ended"] as const;
   const groups = states.map((state) => spikes.filter(({ change }) => change.state === state));
   return { alerts: groups.filter((group) => group.length > 0).map(failureAlert) };
+};
+
+/** Why failures began or grew; null where receivers are to blame, too few of them say so, or another alert has told it. */
+const newCauses = async (
+  change: FailureChange,
+  rows: readonly SourceDay[],
+  {
+    facts,
+    range,
+    incidents,
+  }: {
+    readonly facts: ReviewFacts;
+    readonly range: DayRange;
+    readonly incidents: ReadonlyMap<string, KnownIncident>;
+  },
+): Promise<readonly SpikeCause[] | null> => {
+  const numbers = [...new Set(rows.map((row) => row.source))];
+  if (!isSeenByReporters(change, await inTurns(facts.records.reporterDays(numbers, range)))) return null;
+  const causes = causesOf(change, numbers, range, facts);
+  return isLookupFailure(causes) || isKnownIncident(change, causes, incidents) ? null : causes;
 };
 
 const shareFields = {

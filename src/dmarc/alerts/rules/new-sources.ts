@@ -1,4 +1,4 @@
-import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
+import { sumBy, sumFields, sumOf } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import type { Alert, AlertUpdate } from "../../records/domains/alert-store.ts";
 import { nextTurn } from "../../../foundation/base/clock.ts";
@@ -316,7 +316,7 @@ const wasReviewed = async (
   const messages = sumBy(await facts.keyedSources(range), ({ number, totals }) =>
     numbers.has(number) ? totals.messages : 0,
   );
-  const all = rollups.totals(domain.number, range).messages;
+  const all = sumOf(rollups.reportsPerDay(domain.number, range), "messages");
   return messages >= thresholds.new_source_messages && messages * 100 >= thresholds.new_source_percent * all;
 };
 

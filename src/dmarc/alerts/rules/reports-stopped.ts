@@ -60,7 +60,7 @@ export const REPORTS_STOPPED = alertRule({
 
 /** The alert that reports about a domain have stopped; null while they have not. It is raised once until reports arrive again. */
 export const findReportsStopped = (
-  rollups: Pick<RollupStore, "reportsPerDay" | "totals">,
+  rollups: Pick<RollupStore, "reportsPerDay">,
   { number, lastReportAtMs }: SilentDomain,
   nowMs: number,
 ): Alert | null => {
@@ -68,8 +68,9 @@ export const findReportsStopped = (
   const toDay = dayOfTime(lastReportAtMs);
   const range = { fromDay: toDay - WINDOW_DAYS, toDay };
   // Receivers report about a domain without mail of its own only when it is spoofed.
-  if (rollups.totals(number, range).aligned === 0) return null;
-  const days = rollups.reportsPerDay(number, range).map(({ day }) => day);
+  const reported = rollups.reportsPerDay(number, range);
+  if (reported.every(({ aligned }) => aligned === 0)) return null;
+  const days = reported.map(({ day }) => day);
   const [lastDay, waitMs] = [days.at(-1), silenceMs(days)];
   if (lastDay === undefined || waitMs === null || nowMs - lastReportAtMs < waitMs) return null;
   const stopped: z.output<typeof data> = { last_report_at: isoTime(lastReportAtMs), last_day: isoDay(lastDay) };

@@ -1,4 +1,5 @@
-import { sumOf } from "../../../foundation/base/sums.ts";
+import { inTurns } from "../../../foundation/base/in-steps.ts";
+import { sumBy, sumOf } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { dayField, integerField } from "../../../foundation/http/schema-fields.ts";
 import { dayOfTime, isoDay } from "../../../foundation/base/days.ts";
@@ -42,8 +43,9 @@ const findSpoofingCampaign = async (facts: ReviewFacts): Promise<RuleResult> => 
   const { domain, nowMs, today, recent, learning, thresholds, alerts, rollups } = facts;
   const messagesMin = thresholds.spoofing_messages;
   // Mail that passes, or that receivers recognize as forwarded, is none of it.
-  const { messages, aligned, forwarded } = rollups.totals(domain.number, recent);
-  if (messages - aligned - forwarded < messagesMin) return NO_ALERTS;
+  const failing = sumBy(rollups.reportsPerDay(domain.number, recent), ({ messages, aligned }) => messages - aligned);
+  if (failing < messagesMin) return NO_ALERTS;
+  if (failing - (await inTurns(rollups.totals(domain.number, recent))).forwarded < messagesMin) return NO_ALERTS;
   if (((await facts.sources(recent)).get(UNAUTHENTICATED_KEY)?.messages ?? 0) < messagesMin) return NO_ALERTS;
   // Alerts in the future, raised while the clock was ahead, do not count.
   const last = alerts.listByRule(domain.number, "spoofing_campaign", ALERTS_MAX).find(({ atMs }) => atMs <= nowMs);
@@ -54,7 +56,8 @@ const findSpoofingCampaign = async (facts: ReviewFacts): Promise<RuleResult> => 
   const numbers = (await facts.keyedSources(range)).flatMap(({ number, unauthenticatedKey }) =>
     unauthenticatedKey === UNAUTHENTICATED_KEY ? [number] : [],
   );
-  const days = rollups.perDayOf(domain.number, range, numbers).map((one) => ({ day: one.day, forged: one.messages }));
+  const perDay = await inTurns(rollups.perDayOf(domain.number, range, numbers));
+  const days = perDay.map(({ day, messages }) => ({ day, forged: messages }));
   const campaign = findCampaign(days, { fromDay: range.fromDay, messagesMin });
   if (campaign === null || campaign.day < recent.fromDay || !isLearned(learning, campaign.startedDay)) return NO_ALERTS;
   const isAlerted = last !== undefined && dayOfTime(last.atMs) >= campaign.startedDay - CAMPAIGN_GAP_DAYS;

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import type { DayRange } from "../../../foundation/base/days.ts";
+import { readDays } from "../../insight/sources/day-steps.ts";
 import {
   createDmarcAlertHarness,
   type DmarcAlertHarness,
@@ -70,10 +72,11 @@ describe("a source that sends far more than before", () => {
   test("is none when a receiver only began to report", async () => {
     const made = await settled();
     const { harness, number } = made;
-    const reporterDays = () => [
+    const counted = [
       { reporter: "google.com", day: harness.today, messages: 100, aligned: 100, forwarded: 0 },
       { reporter: "new.example", day: harness.today, messages: 2_900, aligned: 2_900, forwarded: 0 },
     ];
+    const reporterDays = (_: readonly number[], range: DayRange) => readDays(range, () => counted);
     harness.report(number, harness.today, OWN, { messages: 3_000, aligned: 3_000 });
     await harness.review(number, { records: Object.assign(Object.create(harness.stores.records), { reporterDays }) });
     expect(harness.raised()).toEqual([]);

@@ -1,6 +1,7 @@
+import { inTurns } from "../../../foundation/base/in-steps.ts";
 import { sumBy } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
-import { isoDay } from "../../../foundation/base/days.ts";
+import { type DayRange, isoDay } from "../../../foundation/base/days.ts";
 import { entryOf } from "../../reports/ingest/rollup.ts";
 import { dayField, integerField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
 import { parseDay } from "../../../foundation/http/day-range.ts";
@@ -50,7 +51,7 @@ const findVolumeSpikes = async (facts: ReviewFacts): Promise<RuleResult> => {
     ({ subject }) => subject,
   );
   const range = { fromDay: today - USUAL_DAYS - ALERT_DAYS, toDay: today };
-  const days = rollups.perDay(domain.number, range);
+  const days = rollups.reportsPerDay(domain.number, range).filter(({ messages }) => messages > 0);
   const isNew = days.length < REPORTED_DAYS_MIN;
   const isQuiet = days.every(
     ({ day, aligned }) =>
@@ -61,7 +62,7 @@ const findVolumeSpikes = async (facts: ReviewFacts): Promise<RuleResult> => {
     facts,
     incidents,
     keyed: await facts.keyedSources(range),
-    rows: rules.sourceDays(domain.number, range, "aligned"),
+    rows: await inTurns(rules.sourceDays(domain.number, range, "aligned")),
     reportedDays: new Set(days.map(({ day }) => day)),
   };
   const found = [...(await sourceSpikes(mail)), ...newAddressSpikes(mail)];
@@ -134,8 +135,8 @@ const sourceSpikes = async (mail: Mail): Promise<readonly Spike[]> => {
     if (change === null) continue;
     const source = (await facts.sources(facts.recent)).get(key);
     const numbers = [...new Set(of.map((row) => row.source))];
-    if (change.state === "started" && (source === undefined || isForeign(source) || !isUnseen(mail, change, numbers)))
-      continue;
+    const isNews = change.state === "started";
+    if (isNews && (source === undefined || isForeign(source) || !(await isUnseen(mail, change, numbers)))) continue;
     const { name } = source ??
       (await facts.sources({ fromDay: change.startedDay, toDay: facts.today })).get(key) ?? { name: key };
     spikes.push({ subject: key, name, change, addresses: 0, signatures: [] });
@@ -157,16 +158,14 @@ const daysOf = (rows: readonly SourceDay[]): readonly VolumeDay[] =>
  * Whether nothing explains the start of an incident: no season in which the source sent half as much, and no receiver that only began to
  * report then.
  */
-const isUnseen = ({ facts }: Mail, { startedDay, day }: VolumeChange, numbers: readonly number[]) => {
+const isUnseen = async ({ facts }: Mail, { startedDay, day }: VolumeChange, numbers: readonly number[]) => {
   const { domain, rules, rollups, records } = facts;
-  const season = daysOf(
-    rules.sourceDays(domain.number, { fromDay: startedDay - SEASON_DAYS, toDay: startedDay - USUAL_DAYS - 1 }, numbers),
-  );
-  const since = records.reporterDays(numbers, { fromDay: startedDay, toDay: day });
+  const read = async (range: DayRange) => daysOf(await inTurns(rules.sourceDays(domain.number, range, numbers)));
+  const season = await read({ fromDay: startedDay - SEASON_DAYS, toDay: startedDay - USUAL_DAYS - 1 });
+  const incident = { fromDay: startedDay, toDay: day };
+  const since = await inTurns(records.reporterDays(numbers, incident));
   const all = sumBy(since, ({ aligned }) => aligned);
-  const peak = Math.max(
-    ...daysOf(rules.sourceDays(domain.number, { fromDay: startedDay, toDay: day }, numbers)).map((one) => one.messages),
-  );
+  const peak = Math.max(...(await read(incident)).map((one) => one.messages));
   if (season.some(({ messages }) => messages >= SEASON_PART * peak)) return false;
   const before = { fromDay: startedDay - USUAL_DAYS, toDay: startedDay - 1 };
   const known = new Set(rollups.reporters(domain.number, before).map(({ reporter }) => reporter));

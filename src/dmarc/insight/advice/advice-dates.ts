@@ -37,7 +37,7 @@ export const dayOfShare = (
 /** The day on which the mail of 30 days passes, when only recovered senders failed in them; see `dayOfShare`. Null without one. */
 export const recoveryDay = ({ sources, ownDays, today }: AdviceFacts): number | null => {
   const hasRecovered = weighMail(sources).failing.some(({ history }) => history?.hasRecovered === true);
-  return hasRecovered ? dayOfShare(ownDays(), { today, windowDays: WINDOW_DAYS, share: ALIGNED_SHARE_MIN }) : null;
+  return hasRecovered ? dayOfShare(ownDays, { today, windowDays: WINDOW_DAYS, share: ALIGNED_SHARE_MIN }) : null;
 };
 
 /**

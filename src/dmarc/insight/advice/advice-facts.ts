@@ -100,8 +100,8 @@ export interface AdviceFacts {
   readonly little: LittleMail | null;
   /** What the records of a source show about its failures; null for one without a history. */
   readonly detailOf: (key: string) => FailureDetail | null;
-  /** The mail of own sources by day, of the last 30 days. */
-  readonly ownDays: () => readonly MailDay[];
+  /** The mail of own sources by day, of the last 30 days; none where no sender has recovered from failures. */
+  readonly ownDays: readonly MailDay[];
   /** The day of the advice. */
   readonly today: number;
   /**

@@ -400,11 +400,10 @@ describe("a sender", () => {
   test("that has recovered leaves nothing to do but to wait, until a day", () => {
     const history = historyOf({ sinceDay: TODAY - 25, lastDay: TODAY - 10, hasRecovered: true });
     const recovered = source({ name: "Brevo", key: "service:brevo", messages: 1_000, aligned: 500, history });
-    const ownDays = () =>
-      Array.from({ length: 30 }, (_, at) => ({
-        ...{ day: TODAY - 29 + at, messages: 100, forwarded: 0 },
-        aligned: at >= 5 && at < 20 ? 50 : 100,
-      }));
+    const ownDays = Array.from({ length: 30 }, (_, at) => ({
+      ...{ day: TODAY - 29 + at, messages: 100, forwarded: 0 },
+      aligned: at >= 5 && at < 20 ? 50 : 100,
+    }));
     const more = { sources: [source(), recovered], recentSources: [source()], ownDays };
     const advice = advise(facts(MONITORING, more));
     expect(advice.next).toMatchObject({ action: "wait", source: null });

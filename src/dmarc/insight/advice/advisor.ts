@@ -137,7 +137,8 @@ const gatherFacts = async (
   const strangers = options.strangers?.find(domain, shown, window.fromDay) ?? new Set<string>();
   const recentShown = await inTurns(read.sources(recent));
   await nextTurn();
-  const histories = whole === null ? historiesOf(options, domain, { read, shown, window }) : historiesBefore(whole);
+  const histories =
+    whole === null ? await inTurns(historiesOf(options, domain, { read, shown, window })) : historiesBefore(whole);
   const advised = advisedIn(await inTurns(read.keyed(window)), domain, { histories, nowMs: options.clock.nowMs() });
   const sources = bundleStrangers(shown.map(advised), strangers);
   const recentSources = recentShown.map(advised);
@@ -161,9 +162,14 @@ const gatherFacts = async (
       const history = histories.get(key);
       return history === undefined
         ? null
-        : readDetail(options, domain.domain, { sources: read, key, range: window, history });
+        : atOnce(
+            readDetail(
+              { records: options.records, rollups: reading, domain },
+              { sources: read, key, range: window, history },
+            ),
+          );
     },
-    ownDays: () => reading.perDayOf(number, window, atOnce(read.numbersOf(countedKeys(sources), window))),
+    ownDays: await ownDaysOf(reading, number, { read, sources, window }),
     today,
     silentDays: silentDaysOf(reported, today),
     declaredSilent: declaredSilent(health),
@@ -172,6 +178,20 @@ const gatherFacts = async (
     health: whole?.health ?? advisedFindings(health, today),
   };
 };
+
+/** Only a sender that has recovered needs them. */
+const ownDaysOf = async (
+  reading: RollupStore,
+  number: number,
+  {
+    read,
+    sources,
+    window,
+  }: { readonly read: DomainSources; readonly sources: readonly AdvisedSource[]; readonly window: DayRange },
+) =>
+  sources.some(({ history }) => history?.hasRecovered === true)
+    ? inTurns(reading.perDayOf(number, window, await inTurns(read.numbersOf(countedKeys(sources), window))))
+    : [];
 
 const countedKeys = (sources: readonly AdvisedSource[]) => sources.filter(isCounted).map(({ key }) => key);
 
@@ -236,7 +256,7 @@ const leftOutBefore = ({ unauthenticated, unauthenticatedNames, unknownReporters
 /** The histories of the counted sources with the most failures. */
 const historiesOf = (
   { reading }: Pick<AdvisorOptions, "reading">,
-  { number }: DomainRow,
+  domain: DomainRow,
   {
     read,
     shown,
@@ -248,7 +268,7 @@ const historiesOf = (
     .toSorted((a, b) => failingMessages(b) - failingMessages(a))
     .slice(0, HISTORIES_MAX)
     .map(({ key }) => key);
-  return readHistories({ rollups: reading }, number, { sources: read, keys, range: window });
+  return readHistories({ rollups: reading, domain }, { sources: read, keys, range: window });
 };
 
 /** A part of the reports has the histories of all: they choose the step, and change no policy. */

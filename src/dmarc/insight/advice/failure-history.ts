@@ -1,9 +1,12 @@
 import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import type { DayRange } from "../../../foundation/base/days.ts";
-import { atOnce } from "../../../foundation/base/in-steps.ts";
+import type { Steps } from "../../../foundation/base/in-steps.ts";
 import { parseRepeatedBody } from "../../reports/report/report.ts";
+import type { DomainRow } from "../../records/domains/domain-store.ts";
 import type { DomainSources } from "../sources/domain-sources.ts";
-import type { SourceDayTotals } from "../sources/rollup-rows.ts";
+import type { KeyedSource } from "../sources/source-keys.ts";
+import { NO_TOTALS, type SourceDayTotals } from "../sources/rollup-rows.ts";
+import type { SourceTotals } from "../sources/source-totals-store.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
 import type { RecordStore } from "../queries/record-store.ts";
 import {
@@ -153,30 +156,34 @@ const BEFORE_DAYS = 28;
 /** An address fails when this share of its mail does, or half of the share of the source. */
 const ADDRESS_SHARE = 0.05;
 
+/** What is read of a domain. */
 interface HistoryStores {
-  readonly rollups: Pick<RollupStore, "perSourceDay">;
+  readonly domain: Pick<DomainRow, "number" | "domain">;
+  readonly rollups: Pick<RollupStore, "perSourceDay" | "sourceTotals">;
   readonly records: Pick<RecordStore, "records">;
 }
 
+/** The days that a history is read from, up to today. */
+export const historyDays = (today: number): DayRange => ({ fromDay: today - FAILURE_DAYS + 1, toDay: today });
+
 /** The histories of sources by their keys; `keys` have failing mail in the range, which ends today. */
-export const readHistories = (
-  { rollups }: Pick<HistoryStores, "rollups">,
-  domain: number,
+export function* readHistories(
+  { rollups, domain }: Pick<HistoryStores, "rollups" | "domain">,
   {
     sources,
     keys,
     range,
   }: { readonly sources: DomainSources; readonly keys: readonly string[]; readonly range: DayRange },
-): ReadonlyMap<string, FailureHistory> => {
-  const keyOf = atOnce(sources.keysOf(new Set(keys), range));
+): Steps<ReadonlyMap<string, FailureHistory>> {
+  const keyOf = yield* sources.keysOf(new Set(keys), range);
   if (keyOf.size === 0) return new Map();
-  const days = rollups.perSourceDay(domain, { ...range, fromDay: range.toDay - FAILURE_DAYS + 1 }, [...keyOf.keys()]);
+  const days = yield* rollups.perSourceDay(domain.number, historyDays(range.toDay), [...keyOf.keys()]);
   const histories = [...Map.groupBy(days, ({ source }) => keyOf.get(source) ?? "")].flatMap(([key, rows]) => {
     const history = judgeHistory(sumByDay(rows));
     return history === null ? [] : [[key, history] as const];
   });
   return new Map(histories);
-};
+}
 
 const sumByDay = (rows: readonly MailDay[]): readonly MailDay[] =>
   [...Map.groupBy(rows, ({ day }) => day)].map(([day, of]) => ({
@@ -185,9 +192,8 @@ const sumByDay = (rows: readonly MailDay[]): readonly MailDay[] =>
   }));
 
 /** What the records of a source show about its last failures. */
-export const readDetail = (
-  { records }: Pick<HistoryStores, "records">,
-  domain: string,
+export function* readDetail(
+  { records, rollups, domain }: HistoryStores,
   {
     sources,
     key,
@@ -199,27 +205,34 @@ export const readDetail = (
     readonly range: DayRange;
     readonly history: FailureHistory;
   },
-): FailureDetail => {
-  const numbers = atOnce(sources.numbersOf([key], range));
+): Steps<FailureDetail> {
+  const numbers = yield* sources.numbersOf([key], range);
   const { sinceDay, lastDay, hasPassedBefore } = history;
+  // A source of 20,000 addresses takes 30 ms for each of these.
+  yield;
   const failing = readCauseRecords(records, numbers, { fromDay: sinceDay, toDay: lastDay }, FAILING);
   const earlier = { fromDay: sinceDay - BEFORE_DAYS, toDay: sinceDay - 1 };
+  yield;
   const before = readCauseRecords(
     records,
     numbers,
     hasPassedBefore ? earlier : { ...earlier, toDay: lastDay },
     PASSING,
   );
+  const shown = { fromDay: Math.max(sinceDay, range.fromDay), toDay: Math.max(lastDay, range.fromDay) };
+  yield;
+  const totals = yield* rollups.sourceTotals(domain.number, shown);
+  const meant = new Set(numbers);
+  const members = (yield* sources.keyed(range)).filter(({ number }) => meant.has(number));
+  yield;
+  const { domain: name } = domain;
   return {
-    causes: hasPassedBefore ? findCauses(domain, before, failing) : [],
-    results: failingResults(domain, failing),
-    ...usedAuthentication(domain, [before, failing]),
-    addresses: failingAddresses(sources, new Set(numbers), {
-      fromDay: Math.max(sinceDay, range.fromDay),
-      toDay: Math.max(lastDay, range.fromDay),
-    }),
+    causes: hasPassedBefore ? findCauses(name, before, failing) : [],
+    results: failingResults(name, failing),
+    ...usedAuthentication(name, [before, failing]),
+    addresses: failingAddresses(members, totals),
   };
-};
+}
 
 const FAILING = { aligned: false, limit: RECORDS_MAX };
 const PASSING = { aligned: true, limit: RECORDS_MAX };
@@ -260,18 +273,19 @@ export const countUnchecked = (
       );
 
 const failingAddresses = (
-  sources: DomainSources,
-  numbers: ReadonlySet<number>,
-  range: DayRange,
+  members: readonly KeyedSource[],
+  totals: ReadonlyMap<number, SourceTotals>,
 ): readonly FailingAddress[] => {
-  const members = atOnce(sources.keyed(range)).filter(
-    ({ number, evidence }) => numbers.has(number) && evidence.ip !== null,
-  );
-  const all = [...Map.groupBy(members, ({ evidence }) => evidence.ip ?? "")].map(([ip, of]) => {
-    const messages = sumBy(of, ({ totals }) => totals.messages - totals.forwarded);
-    const failing = sumBy(of, ({ totals }) => Math.max(0, totals.messages - totals.forwarded - totals.aligned));
-    return { ip, messages, failing };
+  const counted = members.flatMap(({ number, evidence: { ip } }) => {
+    const { messages, aligned, forwarded } = totals.get(number)?.totals ?? NO_TOTALS;
+    return ip === null
+      ? []
+      : { ip, messages: messages - forwarded, failing: Math.max(0, messages - forwarded - aligned) };
   });
+  const all = [...Map.groupBy(counted, ({ ip }) => ip)].map(([ip, of]) => ({
+    ip,
+    ...sumFields(of, "messages", "failing"),
+  }));
   const least = Math.min(ADDRESS_SHARE, HALF * shareOf(sumFields(all, "messages", "failing")));
   return all
     .filter((one) => one.failing > 0 && shareOf(one) >= least)

@@ -3,6 +3,7 @@ import { z } from "zod";
 import { isoDay, type DayRange } from "../../../foundation/base/days.ts";
 import { type Cell, csvLine } from "../../../foundation/http/csv.ts";
 import { rangeFields } from "../../../foundation/http/day-range.ts";
+import { inTurns } from "../../../foundation/base/in-steps.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
 import { sendJson } from "../../../foundation/http/response.ts";
 import { declareRoute, handle } from "../../../foundation/http/route.ts";
@@ -17,7 +18,7 @@ import {
   textField,
 } from "../../../foundation/http/schema-fields.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
-import { DomainSources } from "../sources/domain-sources.ts";
+import { DomainSources, inReadingTurn } from "../sources/domain-sources.ts";
 import type { OwnHost } from "../sources/own-hosts.ts";
 import { percentOf } from "../sources/rollup-rows.ts";
 import {
@@ -102,9 +103,10 @@ export class OwnHostReader {
   }
 
   /** Hosts as the API returns them. */
-  view({ domain, range }: Pick<FoundHosts, "domain" | "range">, hosts: readonly OwnHost[]): ShownHost[] {
+  async view({ domain, range }: Pick<FoundHosts, "domain" | "range">, hosts: readonly OwnHost[]): Promise<ShownHost[]> {
     const numbers = hosts.filter(({ failing }) => failing > 0).flatMap((host) => host.numbers);
-    const lastDays = this.deps.rollups.lastFailingDays(domain.number, range, numbers);
+    const read = this.deps.rollups.lastFailingDays(domain.number, range, numbers);
+    const lastDays = await inReadingTurn(domain, () => inTurns(read));
     return hosts.map((host) => hostView(host, lastDays));
   }
 
@@ -115,13 +117,14 @@ export class OwnHostReader {
   }
 
   /** The same as one text. */
-  csvText(found: FoundHosts): string {
-    return [csvLine(HOST_COLUMNS), ...this.view(found, found.hosts).map((host) => csvLine(cellsOf(host)))].join("");
+  async csvText(found: FoundHosts): Promise<string> {
+    const shown = await this.view(found, found.hosts);
+    return [csvLine(HOST_COLUMNS), ...shown.map((host) => csvLine(cellsOf(host)))].join("");
   }
 
   async *#rows(found: FoundHosts): AsyncGenerator<ReadonlyArray<readonly Cell[]>, void> {
     for (let at = 0; at < found.hosts.length; at += EXPORTED_AT_ONCE) {
-      const shown = this.view(found, found.hosts.slice(at, at + EXPORTED_AT_ONCE));
+      const shown = await this.view(found, found.hosts.slice(at, at + EXPORTED_AT_ONCE));
       yield shown.map(cellsOf);
     }
   }
@@ -229,7 +232,7 @@ export const createOwnHostRoutes = (context: QueryContext) => {
       if (wantsCsv(request)) return reader.csv(request, found);
       const { page, next } = pageOfHosts(found.hosts, { after: cursor, limit });
       const next_cursor = next === null ? null : encodeCursor(next);
-      return sendJson(request, { own_hosts: reader.view(found, page), next_cursor }, { vary: "accept" });
+      return sendJson(request, { own_hosts: await reader.view(found, page), next_cursor }, { vary: "accept" });
     }),
   ];
 };

@@ -1,4 +1,4 @@
-import { DomainSources } from "../sources/domain-sources.ts";
+import { DomainSources, inReadingTurn } from "../sources/domain-sources.ts";
 import { rowFormatOf } from "../../../foundation/http/row-format.ts";
 import { createSourceAddressRoutes, SOURCE_ADDRESS_ROUTES } from "./source-address-routes.ts";
 import type { FailureReportStore } from "../../reports/ingest/report-store.ts";
@@ -18,6 +18,7 @@ import { FailureReports, failureReportDetailSchema, failureReportSchema, ReportR
 import { createOwnHostRoutes, OWN_HOST_ROUTES } from "./own-host-routes.ts";
 import { createSourceRoutes, SOURCE_ROUTES } from "./source-routes.ts";
 import { z } from "zod";
+import { inTurns } from "../../../foundation/base/in-steps.ts";
 import { isId } from "../../../foundation/base/secrets.ts";
 import { sendJson, sendBytes } from "../../../foundation/http/response.ts";
 import { nextCursorField, booleanParameter } from "../../../foundation/http/schema-fields.ts";
@@ -362,7 +363,8 @@ const createSummaryRoutes = ({ db, clock, rollups, findDomain }: QueryContext) =
     const sources = await DomainSources.read(rollups, domain, (all) => all.sources(range));
     return db.snapshot(() => summarizeDomain(rollups, domain, range, sources));
   }),
-  handle(GET_TIMESERIES, ({ caller, params, query }) =>
-    db.snapshot(() => timeseriesOf(rollups, findDomain(caller, params.id), rangeOf(query, clock.nowMs()))),
-  ),
+  handle(GET_TIMESERIES, ({ caller, params, query }) => {
+    const [domain, range] = [findDomain(caller, params.id), rangeOf(query, clock.nowMs())];
+    return inReadingTurn(domain, () => inTurns(timeseriesOf(rollups, domain, range)));
+  }),
 ];

@@ -2,7 +2,9 @@ import type { DayRange } from "../../../foundation/base/days.ts";
 import { AUTHOR } from "../../reports/ingest/report-store.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { Disposition } from "../../reports/report/report-values.ts";
+import type { Steps } from "../../../foundation/base/in-steps.ts";
 import { statements } from "../../../foundation/db/statements.ts";
+import { readDays } from "../sources/day-steps.ts";
 import { RANK_STEP } from "../../reports/ingest/rollup.ts";
 
 /** A record as it is stored, with its reverse name and its report. `body` is the JSON of a `RecordBody`. */
@@ -195,8 +197,9 @@ export class RecordStore {
   }
 
   /** The messages of some sources by reporter and day; reporters without a name are one. */
-  reporterDays(sources: readonly number[], { fromDay, toDay }: DayRange): ReporterDay[] {
-    return this.#sql.reporterDays.all(JSON.stringify(sources), fromDay, toDay);
+  reporterDays(sources: readonly number[], range: DayRange): Steps<ReporterDay[]> {
+    const [numbers, { reporterDays }] = [JSON.stringify(sources), this.#sql];
+    return readDays(range, ({ fromDay, toDay }) => reporterDays.all(numbers, fromDay, toDay));
   }
 
   #statementsFor(scope: RecordScope) {

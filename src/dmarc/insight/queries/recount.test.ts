@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { atOnce } from "../../../foundation/base/in-steps.ts";
 import { DAY_MS, isoDay } from "../../../foundation/base/days.ts";
 import { expect, test } from "bun:test";
 import { createReportQueries, MADE_DAY, summaryNow } from "../../../testing/report-queries.ts";
@@ -90,7 +91,7 @@ test("summary, time series and sources say what a recount of the records says", 
           expect(sumOf(of).messages).toBe(messages);
         }
 
-        for (const { date, ...point } of timeseriesOf(store, domain, range).points) {
+        for (const { date, ...point } of atOnce(timeseriesOf(store, domain, range)).points) {
           const day = records.filter((record) => record.date === date);
           expect(point).toMatchObject(sumOf(day));
           expect(point.reports).toBe(told.filter((one) => isoDay(MADE_DAY + one.day) === date).length);

@@ -1,3 +1,4 @@
+import type { Steps } from "../../../foundation/base/in-steps.ts";
 import { sumFields, sumOf } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { countField, dayField, nullableText, textField } from "../../../foundation/http/schema-fields.ts";
@@ -226,13 +227,13 @@ export const timeseriesSchema = z
   .meta({ title: "DmarcTimeseries" });
 
 /** The messages of each day of a range; zeros on days that no report covers. */
-export const timeseriesOf = (
+export function* timeseriesOf(
   rollups: RollupStore,
   domain: SourceDomain,
   range: DayRange,
-): Readonly<z.infer<typeof timeseriesSchema>> => {
+): Steps<Readonly<z.infer<typeof timeseriesSchema>>> {
   const { fromDay, toDay } = range;
-  const totals = new Map(rollups.perDay(domain.number, range).map((row) => [row.day, row]));
+  const totals = new Map((yield* rollups.perDay(domain.number, range)).map((row) => [row.day, row]));
   const reports = new Map(rollups.reportsPerDay(domain.number, range).map((row) => [row.day, row.reports]));
   const points = Array.from({ length: toDay - fromDay + 1 }, (_, index) => {
     const day = fromDay + index;
@@ -252,7 +253,7 @@ export const timeseriesOf = (
     };
   });
   return { domain_id: domain.id, from: isoDay(fromDay), to: isoDay(toDay), interval: "day", points };
-};
+}
 
 const perDay = (description: string) => z.array(z.int().nonnegative()).describe(description);
 

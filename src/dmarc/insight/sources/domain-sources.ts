@@ -153,6 +153,7 @@ export class DomainSources {
     const { source, reason, members } = shown;
     const rule = members.find((member) => member.rule !== null)?.rule ?? null;
     const numbers = members.map(({ number }) => number);
+    yield;
     return { source, reason, rule, addresses: sendersOf(members, this.known.addresses), numbers };
   }
 
@@ -332,8 +333,8 @@ const createReadingTurns = (concurrencyMax: number) => {
   };
 };
 
-/** Of 20,000 sources each takes 40 MB and a quarter of a second of the event loop. */
-const inReadingTurn = createReadingTurns(1);
+/** Requests that read the sums of a domain: of 20,000 sources each takes 40 MB and a quarter of a second of the event loop. */
+export const inReadingTurn = createReadingTurns(1);
 /** Advice also waits for the DNS. */
 export const inAdviceTurn = createReadingTurns(2);
 

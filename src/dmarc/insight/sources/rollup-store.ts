@@ -12,9 +12,10 @@ import {
   type ReporterTotals,
   type SourceAddress,
   type UntrustedTotals,
-  NO_TOTALS,
+  sumTotals,
   type Totals,
 } from "./rollup-rows.ts";
+import { readDays } from "./day-steps.ts";
 import { type SourceTotals, SourceTotalsStore } from "./source-totals-store.ts";
 import { type DomainReporters, decidingVouchers, ReporterStore } from "../../records/domains/reporter-store.ts";
 import { SOURCE_CLASSES } from "../../records/domains/source-rules.ts";
@@ -101,7 +102,6 @@ interface RollupOptions {
 const prepareRollups = ({ sqlite }: Pick<Db, "sqlite">, isRestricted: boolean) => {
   const between = isRestricted ? `${DAYS} AND ${VOUCHED}` : `${DAYS} AND ?4 IS NOT NULL`;
   const sql = statements({
-    totals: () => sqlite.prepare<Totals, Between>(`SELECT ${SUMS} FROM dmarc_daily WHERE ${between}`),
     untrusted: () =>
       sqlite.prepare<UntrustedTotals, Days>(
         `SELECT total(reports) reports, total(messages) messages FROM dmarc_daily_reporters WHERE ${DAYS} AND is_trusted = 0`,
@@ -182,8 +182,8 @@ export class RollupStore {
   }
 
   /** Zeros when there was nothing. */
-  totals(domain: number, { fromDay, toDay }: DayRange): Totals {
-    return this.#prepared.sql.totals.get(domain, fromDay, toDay, this.#deciding(domain)) ?? NO_TOTALS;
+  *totals(domain: number, range: DayRange): Steps<Totals> {
+    return sumTotals(yield* this.perDay(domain, range));
   }
 
   /** The untrusted reports, and the messages in them. */
@@ -191,9 +191,10 @@ export class RollupStore {
     return this.#prepared.sql.untrusted.get(domain, fromDay, toDay) ?? { reports: 0, messages: 0 };
   }
 
-  /** Ordered by day. */
-  perDay(domain: number, { fromDay, toDay }: DayRange): DayTotals[] {
-    return this.#prepared.sql.perDay.all(domain, fromDay, toDay, this.#deciding(domain));
+  /** Ordered by day. Where `reportsPerDay` is enough, it takes a thousandth of the time. */
+  perDay(domain: number, range: DayRange): Steps<DayTotals[]> {
+    const deciding = this.#deciding(domain);
+    return readDays(range, ({ fromDay, toDay }) => this.#prepared.sql.perDay.all(domain, fromDay, toDay, deciding));
   }
 
   /** The messages of each source in the range, by its number; sources without messages may be absent. */
@@ -276,21 +277,24 @@ export class RollupStore {
   }
 
   /** The messages of some stored sources, ordered by day. Days without mail are absent. */
-  perDayOf(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): DayTotals[] {
-    const statement =
-      among.length <= FEW_SOURCES_MAX ? this.#prepared.sql.countsPerDayOfFew : this.#prepared.sql.countsPerDay;
-    return statement.all(domain, fromDay, toDay, this.#deciding(domain), JSON.stringify(among));
+  perDayOf(domain: number, range: DayRange, among: readonly number[]): Steps<DayTotals[]> {
+    const { countsPerDayOfFew, countsPerDay } = this.#prepared.sql;
+    const statement = among.length <= FEW_SOURCES_MAX ? countsPerDayOfFew : countsPerDay;
+    const [deciding, numbers] = [this.#deciding(domain), JSON.stringify(among)];
+    return readDays(range, ({ fromDay, toDay }) => statement.all(domain, fromDay, toDay, deciding, numbers));
   }
 
   /** The messages of each of some stored sources by day, in any order. */
-  perSourceDay(domain: number, { fromDay, toDay }: DayRange, among: readonly number[]): SourceDayTotals[] {
-    return this.#prepared.sql.perSourceDay.all(domain, fromDay, toDay, this.#deciding(domain), JSON.stringify(among));
+  perSourceDay(domain: number, range: DayRange, among: readonly number[]): Steps<SourceDayTotals[]> {
+    const [deciding, numbers] = [this.#deciding(domain), JSON.stringify(among)];
+    const { perSourceDay } = this.#prepared.sql;
+    return readDays(range, ({ fromDay, toDay }) => perSourceDay.all(domain, fromDay, toDay, deciding, numbers));
   }
 
   /** The last day in the range on which failing messages that were not forwarded came from a stored source, by its number. */
-  lastFailingDays(domain: number, range: DayRange, among: readonly number[]): ReadonlyMap<number, number> {
+  *lastFailingDays(domain: number, range: DayRange, among: readonly number[]): Steps<ReadonlyMap<number, number>> {
     const last = new Map<number, number>();
-    for (const { source, day, messages, aligned, forwarded } of this.perSourceDay(domain, range, among)) {
+    for (const { source, day, messages, aligned, forwarded } of yield* this.perSourceDay(domain, range, among)) {
       if (messages > aligned + forwarded) last.set(source, Math.max(day, last.get(source) ?? day));
     }
     return last;
