@@ -144,6 +144,11 @@ const FIRST_INSTALL: readonly Printed[] = [
     expected: "action=DUNNO action=DUNNO postwarden",
   },
   {
+    what: "it collects garbage as on a machine with 512 MiB",
+    sh: "tr '\\0' '\\n' < /proc/$(systemctl show -p MainPID --value postwarden)/environ | grep ^BUN_JSC",
+    expected: "BUN_JSC_forceRAMSize=536870912",
+  },
+  {
     what: "its user cannot write elsewhere, see other processes or gain privileges",
     sh: "grep -E '^(NoNewPrivs|CapBnd|Seccomp):' /proc/$(systemctl show -p MainPID --value postwarden)/status | tr -s '\\t' ' '",
     expected: "CapBnd: 0000000000000400 NoNewPrivs: 1 Seccomp: 2",
