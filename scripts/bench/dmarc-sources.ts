@@ -15,7 +15,6 @@ import { RecordStore } from "../../src/dmarc/insight/queries/record-store.ts";
 import { RollupStore } from "../../src/dmarc/insight/sources/rollup-store.ts";
 import { readRecords } from "../../src/dmarc/insight/queries/records.ts";
 import { summarizeDomain, timeseriesOf } from "../../src/dmarc/insight/queries/summary.ts";
-import { UNAUTHENTICATED_KEY } from "../../src/dmarc/insight/sources/source-keys.ts";
 import { LIVE_CALLER } from "../../src/testing/verification-runner.ts";
 import { DAYS, fillDomain, SHAPES } from "./dmarc-sources-history.ts";
 import { type Mark, median } from "./marks.ts";
@@ -104,6 +103,7 @@ const looksAt = async (db: Db, domain: DomainRow): Promise<Looks> => {
   };
   const recent = { fromDay: toDay - 29, toDay };
   const shown = await DomainSources.read(store, domain, (all) => all.sources(recent, { byNetwork: true }));
+  const [{ key: largest } = { key: "" }] = (await sources()).toSorted((a, b) => b.address_count - a.address_count);
   const keys = shown.slice(0, KEYS_MAX).map(({ key }) => key);
   const markSources = (isReviewed: 0 | 1): void =>
     void db.sqlite.run("UPDATE dmarc_sources SET is_reviewed = ?", [isReviewed]);
@@ -116,8 +116,8 @@ const looksAt = async (db: Db, domain: DomainRow): Promise<Looks> => {
     ["days", () => inTurns(timeseriesOf(store, domain, range))],
     ["page of the domain", () => openPages(domain).domain(LIVE_CALLER, domain.id, DAYS)],
     [
-      "page of unauthenticated mail",
-      () => openPages(domain).source(LIVE_CALLER, domain.id, { key: UNAUTHENTICATED_KEY, days: DAYS }),
+      "page of the largest source",
+      () => openPages(domain).source(LIVE_CALLER, domain.id, { key: largest, days: DAYS }),
     ],
     ["sources", () => sources()],
     ["sources by network", () => sources({ byNetwork: true })],
