@@ -293,14 +293,14 @@ const classifiedEarlierKey = (
   return earlier.find((key) => userClassifications.has(key)) ?? null;
 };
 
-/** The key of unauthenticated mail that the user classified, itself, by its network or by a rule; null for other such mail. */
+/** The key of unauthenticated mail that the user classified, alone, itself, by its network or by a rule; null for other such mail. */
 const classifiedNetworkKey = (
   source: IdentifiedSource,
   rule: SourceRule | null,
   { userClassifications }: KeyContext,
 ) => {
   const network = networkKeyOf(source);
-  const known = [source.identity.key, network, `${network}${UNAUTHENTICATED_SUFFIX}`];
+  const known = [`${network}${UNAUTHENTICATED_SUFFIX}`, source.identity.key, network];
   const byRule = rule !== null && rule.classification !== "threat" ? network : null;
   return known.find((key) => userClassifications.has(key)) ?? byRule;
 };
