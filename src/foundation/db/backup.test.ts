@@ -16,6 +16,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { holdUntilWaitedFor } from "../../testing/database-holder.ts";
 import { describeCopyProblem, describeDatabaseFileProblem, roomOf, verifyCopy, writeBackup } from "./backup.ts";
 import { restoreBackup } from "./restore.ts";
 import { MIGRATIONS } from "./migrations.ts";
@@ -173,22 +174,7 @@ describe("a backup", () => {
 
   test("waits for a program that has the database to itself for a while", async () => {
     open("a.db").close();
-    const script = `
-      const { readdirSync, readlinkSync } = require("node:fs");
-      const [path, reader] = process.argv.slice(-2);
-      const linkOf = (fd) => { try { return readlinkSync(fd); } catch { return ""; } };
-      const isOpenThere = () => readdirSync(reader).some((fd) => linkOf(reader + "/" + fd) === path);
-      const d = new (require("bun:sqlite").Database)(path);
-      d.run("PRAGMA locking_mode = EXCLUSIVE");
-      d.run("BEGIN EXCLUSIVE");
-      console.log("held");
-      while (!isOpenThere()) Bun.sleepSync(20);
-      d.run("COMMIT");
-      process.exit(0);`;
-    const other = Bun.spawn([process.execPath, "-e", script, at("a.db"), `/proc/${process.pid}/fd`], {
-      stdout: "pipe",
-    });
-    for await (const _ of other.stdout) break;
+    const other = await holdUntilWaitedFor(at("a.db"), "EXCLUSIVE");
     expect(writeBackup(at("a.db"), at("b.db")).ok).toBe(true);
     expect(await other.exited).toBe(0);
   });

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { AppError } from "../base/errors.ts";
 import { createTestClock, settle } from "../../testing/clock.ts";
+import { holdUntilWaitedFor } from "../../testing/database-holder.ts";
 import { takeServerLock } from "./database-files.ts";
 import { GroupCommit, orRefusal } from "./group-commit.ts";
 import { type Db, openDb, SERVER_BUSY_TIMEOUT_MS } from "./open.ts";
@@ -114,10 +115,7 @@ describe("while another process holds the database", () => {
 
   test("opening waits until a new database is free", async () => {
     const path = join(folder, "opening.db");
-    const held = 'd.run("BEGIN EXCLUSIVE"); console.log("held"); Bun.sleepSync(300); d.run("COMMIT");';
-    const script = `const d = new (require("bun:sqlite").Database)(process.argv[1]); ${held}`;
-    const other = Bun.spawn([process.execPath, "-e", script, path], { stdout: "pipe" });
-    for await (const _ of other.stdout) break;
+    const other = await holdUntilWaitedFor(path);
     const opened = openDb(path, SERVER_BUSY_TIMEOUT_MS);
     expect(opened.ok).toBe(true);
     if (!opened.ok) return;

@@ -293,7 +293,7 @@ const classifiedEarlierKey = (
   return earlier.find((key) => userClassifications.has(key)) ?? null;
 };
 
-/** The key of unauthenticated mail that the user classified, alone, itself, by its network or by a rule; null for other such mail. */
+/** The key of unauthenticated mail that the user classified: apart, itself, with its network, or by a rule; null for other such mail. */
 const classifiedNetworkKey = (
   source: IdentifiedSource,
   rule: SourceRule | null,
