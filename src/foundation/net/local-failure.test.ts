@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { isLocalError, isOutOfDescriptors, isShortage } from "./connector.ts";
 
-/** Uses up every descriptor of its process, asks, and gives one back while it asks again. */
+/** Uses up every descriptor of its process, asks, and gives some back once it waits to ask again. */
 const SCRIPT = `
 import { closeSync, openSync } from "node:fs";
 const { systemClock: clock } = await import(process.argv[1] + "/base/clock.ts");
@@ -13,12 +13,15 @@ const listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {
 const server = await Bun.udpSocket({ hostname: "127.0.0.1", port: 0, socket: { data(socket, bytes, port, address) {
   const reply = Buffer.from(bytes); reply.writeUInt16BE(0x8183, 2); socket.send(reply, port, address); } } });
 const timeouts = { firstAttemptMs: 200, retransmitMs: 200, totalMs: 400 };
-const resolverOf = (more) => createDnsResolver({ servers: [{ address: "127.0.0.1", port: server.port }], clock, timeouts: { ...timeouts, ...more } });
+const resolverOf = (more) => createDnsResolver({ servers: [{ address: "127.0.0.1", port: server.port }], clock, timeouts, ...more });
 const connect = createDirectConnector({ clock, mayConnect: () => true });
 const target = { address: "127.0.0.1", port: listener.port, timeoutMs: 2000 };
 const said = [];
 const held = [];
-const fill = () => { try { for (;;) held.push(openSync("/dev/null", "r")); } catch {} };
+const fill = () => { try { for (;;) held.push(openSync("/dev/null", "r")); } catch (error) { if (error.code !== "EMFILE") throw error; } };
+const free = () => held.splice(0, 8).forEach((one) => closeSync(one));
+const longMs = 5000;
+const freeing = { ...clock, after: (ms, task) => { if (ms < longMs / 2) free(); return clock.after(ms, task); } };
 const tell = async (work) => said.push(await work());
 const outcome = (resolver) => async () => (await resolver.resolve("x.example", "MX")).outcome;
 await tell(outcome(resolverOf({})));
@@ -27,9 +30,7 @@ await tell(async () => (await connect(target)).error);
 fill();
 await tell(outcome(resolverOf({})));
 fill();
-const waits = outcome(resolverOf({ firstAttemptMs: 5000, totalMs: 5000 }))();
-setTimeout(() => held.splice(0, 8).forEach((one) => closeSync(one)), 100);
-await tell(() => waits);
+await tell(outcome(resolverOf({ clock: freeing, timeouts: { firstAttemptMs: longMs, retransmitMs: longMs, totalMs: longMs } })));
 held.splice(0).forEach((one) => closeSync(one));
 await tell(async () => (await connect(target)).ok);
 console.log(JSON.stringify(said));
