@@ -1,5 +1,5 @@
 import { nextTurn } from "../../../foundation/base/clock.ts";
-import { inTurns } from "../../../foundation/base/in-steps.ts";
+import { inTurns, type Steps } from "../../../foundation/base/in-steps.ts";
 import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import { z } from "zod";
 import { type DayRange, isoDay } from "../../../foundation/base/days.ts";
@@ -118,7 +118,7 @@ const newCauses = async (
 ): Promise<readonly SpikeCause[] | null> => {
   const numbers = [...new Set(rows.map((row) => row.source))];
   if (!isSeenByReporters(change, await inTurns(facts.records.reporterDays(numbers, range)))) return null;
-  const causes = causesOf(change, numbers, range, facts);
+  const causes = await inTurns(causesOf(change, numbers, range, facts));
   return isLookupFailure(causes) || isKnownIncident(change, causes, incidents) ? null : causes;
 };
 
@@ -279,16 +279,17 @@ const sumByDay = (rows: readonly SourceDay[]) =>
   }));
 
 /** What the records of some stored sources show about why an incident began. */
-const causesOf = (
+function* causesOf(
   { startedDay, day }: FailureChange,
   sources: readonly number[],
   range: DayRange,
   { domain, records }: ReviewFacts,
-): readonly SpikeCause[] => {
+): Steps<readonly SpikeCause[]> {
   const read = (fromDay: number, toDay: number, aligned: boolean) =>
     readCauseRecords(records, sources, { fromDay, toDay }, { aligned, limit: RECORDS_MAX });
-  return findCauses(domain.domain, read(range.fromDay, startedDay - 1, true), read(startedDay, day, false));
-};
+  const before = yield* read(range.fromDay, startedDay - 1, true);
+  return findCauses(domain.domain, before, yield* read(startedDay, day, false));
+}
 
 /** Alerts of versions before incidents were stored by source have no state. */
 const incidentSchema = dataSchema.pick({ state: true, day: true }).extend({

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { judgeHistory, type MailDay } from "./failure-history.ts";
+import { inListOrder, type RecordRow, type RecordStore } from "../queries/record-store.ts";
+import { judgeHistory, type MailDay, readCauseRecords } from "./failure-history.ts";
 
 const day = (on: number, messages: number, failing = 0): MailDay => ({
   day: on,
@@ -61,4 +62,48 @@ describe("failures of a sender", () => {
   ])("are over or not: %s", (_, mail, hasRecovered) => {
     expect(judgeHistory(mail)?.hasRecovered).toBe(hasRecovered);
   });
+});
+
+const row = (source: number, key: Pick<RecordRow, "day" | "rank" | "count">): RecordRow => ({
+  ...key,
+  ...{ source, report: source, position: 0, reportRef: `r${source}`, reportId: null, beginMs: 0, endMs: 0 },
+  ...{
+    sourceIp: "192.0.2.1",
+    disposition: null,
+    dkim: null,
+    spf: null,
+    isAligned: 0,
+    isForwarded: 0,
+    headerFrom: null,
+  },
+  ...{
+    body: '{"reasons":[],"dkimResults":[],"spfResults":[]}',
+    reverseName: null,
+    isConfirmed: null,
+    asn: null,
+    asName: null,
+    country: null,
+  },
+  ...{ org: null, author: "", authenticatedFrom: null },
+});
+
+test("the records of 12,000 sources are read in steps, and the first of them all are taken", () => {
+  const rows = Array.from({ length: 12_000 }, (_, n) => row(n, { day: 100 + ((n * 7) % 30), rank: n % 11, count: n }));
+  const asked: number[] = [];
+  const records: RecordStore["records"] = (scope, _window, _conditions, limit) => {
+    const sources = new Set("sources" in scope ? scope.sources : []);
+    asked.push(sources.size);
+    return rows
+      .filter(({ source }) => sources.has(source))
+      .toSorted(inListOrder)
+      .slice(0, limit);
+  };
+  const numbers = rows.map(({ source }) => source);
+  const work = readCauseRecords({ records }, numbers, { fromDay: 100, toDay: 130 }, { aligned: false, limit: 50 });
+  let turns = 0;
+  let step = work.next();
+  for (; step.done !== true; step = work.next()) turns += 1;
+  const expected = rows.toSorted(inListOrder).slice(0, 50);
+  expect(step.value.map(({ count }) => count)).toEqual(expected.map(({ count }) => count));
+  expect([asked, turns]).toEqual([[5_000, 5_000, 2_000], 2]);
 });

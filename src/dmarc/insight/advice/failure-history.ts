@@ -8,7 +8,7 @@ import type { KeyedSource } from "../sources/source-keys.ts";
 import { NO_TOTALS, type SourceDayTotals } from "../sources/rollup-rows.ts";
 import type { SourceTotals } from "../sources/source-totals-store.ts";
 import type { RollupStore } from "../sources/rollup-store.ts";
-import type { RecordStore } from "../queries/record-store.ts";
+import { endOfDay, inListOrder, type RecordRow, type RecordStore } from "../queries/record-store.ts";
 import {
   type CauseRecord,
   failingResults,
@@ -151,6 +151,7 @@ export interface FailureDetail {
 
 /** Records read of the failures, and as many from before them. */
 const RECORDS_MAX = 300;
+const SOURCES_PER_STEP = 5_000;
 /** Days before the failures whose records show what passed. */
 const BEFORE_DAYS = 28;
 /** An address fails when this share of its mail does, or half of the share of the source. */
@@ -208,12 +209,10 @@ export function* readDetail(
 ): Steps<FailureDetail> {
   const numbers = yield* sources.numbersOf([key], range);
   const { sinceDay, lastDay, hasPassedBefore } = history;
-  // A source of 20,000 addresses takes 30 ms for each of these.
-  yield;
-  const failing = readCauseRecords(records, numbers, { fromDay: sinceDay, toDay: lastDay }, FAILING);
+  const failing = yield* readCauseRecords(records, numbers, { fromDay: sinceDay, toDay: lastDay }, FAILING);
   const earlier = { fromDay: sinceDay - BEFORE_DAYS, toDay: sinceDay - 1 };
   yield;
-  const before = readCauseRecords(
+  const before = yield* readCauseRecords(
     records,
     numbers,
     hasPassedBefore ? earlier : { ...earlier, toDay: lastDay },
@@ -237,40 +236,42 @@ export function* readDetail(
 const FAILING = { aligned: false, limit: RECORDS_MAX };
 const PASSING = { aligned: true, limit: RECORDS_MAX };
 
-/** The results in the records of some stored sources, the newest days first, within a day the largest records first. */
-export const readCauseRecords = (
+/**
+ * The results in the records of some stored sources, the newest days first, within a day the largest records first. Each
+ * source is looked up in an index (a network can have 20,000), so some are asked in each step.
+ */
+export function* readCauseRecords(
   records: Pick<RecordStore, "records">,
   sources: readonly number[],
   { fromDay, toDay }: DayRange,
   { aligned, limit }: { readonly aligned: boolean; readonly limit: number },
-): readonly CauseRecord[] =>
-  records
-    .records(
-      { sources },
-      {
-        before: { day: toDay + 1, rank: -1, report: -1, position: -1 },
-        end: { day: fromDay, rank: -1, report: -1, position: -1 },
-      },
-      { sourceIp: null, disposition: null, aligned, headerFrom: null, reporter: null },
-      limit,
-    )
-    .map(({ count, body }) => {
-      const { dkimResults, spfResults } = parseRepeatedBody(body);
-      return { count, dkimResults, spfResults };
-    });
+): Steps<readonly CauseRecord[]> {
+  const window = { before: endOfDay(toDay + 1), end: endOfDay(fromDay) };
+  const conditions = { sourceIp: null, disposition: null, aligned, headerFrom: null, reporter: null };
+  let first: readonly RecordRow[] = [];
+  for (let at = 0; at < sources.length; at += SOURCES_PER_STEP) {
+    if (at > 0) yield;
+    const some = records.records({ sources: sources.slice(at, at + SOURCES_PER_STEP) }, window, conditions, limit);
+    first = [...first, ...some].toSorted(inListOrder).slice(0, limit);
+  }
+  return first.map(({ count, body }) => {
+    const { dkimResults, spfResults } = parseRepeatedBody(body);
+    return { count, dkimResults, spfResults };
+  });
+}
 
 /** Messages of counted sources that failed because receivers could not look up a key or record, by the largest records. */
-export const countUnchecked = (
+export function* countUnchecked(
   records: Pick<RecordStore, "records">,
   domain: string,
   { sources, range }: { readonly sources: readonly number[]; readonly range: DayRange },
-): number =>
-  sources.length === 0
-    ? 0
-    : sumBy(
-        readCauseRecords(records, sources, range, FAILING).filter((record) => isUnchecked(record, domain)),
-        ({ count }) => count,
-      );
+): Steps<number> {
+  const failing = yield* readCauseRecords(records, sources, range, FAILING);
+  return sumBy(
+    failing.filter((record) => isUnchecked(record, domain)),
+    ({ count }) => count,
+  );
+}
 
 const failingAddresses = (
   members: readonly KeyedSource[],

@@ -77,6 +77,13 @@ interface ReporterDay {
   readonly forwarded: number;
 }
 
+/** Sorts after every record of a day. */
+export const endOfDay = (day: number): RecordKey => ({ day, rank: -1, report: -1, position: -1 });
+
+/** Compares two records by their positions. */
+export const inListOrder = (a: RecordKey, b: RecordKey): number =>
+  b.day - a.day || b.rank - a.rank || b.report - a.report || b.position - a.position;
+
 type Value = string | number | null;
 type Parameters = [Readonly<Record<string, Value>>];
 

@@ -2,7 +2,7 @@ import { isoDay, type DayRange } from "../../../foundation/base/days.ts";
 import { isoTime } from "../../../foundation/base/clock.ts";
 import { authenticatedOrganisation, reporterSchema, reporterView } from "./reporter.ts";
 import type { Cell } from "../../../foundation/http/csv.ts";
-import type { RecordKey, RecordRow, RecordScope, RecordStore } from "./record-store.ts";
+import { endOfDay, type RecordKey, type RecordRow, type RecordScope, type RecordStore } from "./record-store.ts";
 import { walk } from "../../../foundation/base/walk.ts";
 import { parseRecordBody } from "../../reports/report/report.ts";
 import type { SourceName } from "../sources/domain-sources.ts";
@@ -140,9 +140,6 @@ export const recordDay = (cursor: string): string => isoDay(readCursor(cursor).d
 
 const writeKey = ({ day, rank, report, position }: RecordKey) => `${day}.${rank}.${report}.${position}`;
 
-/** Sorts after every record of a day. */
-const endOf = (day: number) => ({ day, rank: -1, report: -1, position: -1 });
-
 /** A source that was stored while the records were read has no name yet. */
 const shownNameOf = ({ source }: RecordRow, { names }: Pick<RecordQuery, "names">) =>
   names.get(source) ?? { key: "pending", name: "pending" };
@@ -174,9 +171,9 @@ export const readRecords = async (
   page: { readonly after: string | null; readonly limit: number },
 ): Promise<RecordPage> => {
   const { scope, range, filters } = query;
-  const start = endOf(range.toDay + 1);
+  const start = endOfDay(range.toDay + 1);
   const first = page.after === null ? start : readCursor(page.after);
-  const bottom = endOf(range.fromDay);
+  const bottom = endOfDay(range.fromDay);
   const traits = traitsOf(filters);
   const isSorted = "report" in scope || ("sources" in scope && scope.sources.length > 1);
   const { rows, next } = await walk<RecordRow, RecordKey>(
@@ -207,7 +204,7 @@ export const readRecords = async (
 /** Where the next window begins. After the first aligned record of a day no failing one follows. */
 const nextWindow = (end: RecordKey | undefined, { aligned }: RowFilters) => {
   if (end === undefined) return null;
-  return aligned === false && end.rank < RANK_STEP ? endOf(end.day) : end;
+  return aligned === false && end.rank < RANK_STEP ? endOfDay(end.day) : end;
 };
 
 /** All records after a cursor, in batches. */
