@@ -205,7 +205,7 @@ const uncheckedIn = (
   }: { readonly read: DomainSources; readonly sources: readonly AdvisedSource[]; readonly range: DayRange },
 ) => {
   const sending = [...atOnce(read.keysOf(new Set(countedKeys(sources)), range)).keys()];
-  return atOnce(countUnchecked(records, domain, { sources: sending, range }));
+  return countUnchecked(records, domain, { sources: sending, range });
 };
 
 /** What the domain's DNS says. */

@@ -87,7 +87,7 @@ const row = (source: number, key: Pick<RecordRow, "day" | "rank" | "count">): Re
   ...{ org: null, author: "", authenticatedFrom: null },
 });
 
-test("the records of 12,000 sources are read in steps, and the first of them all are taken", () => {
+test("the records of 12,000 sources are read in steps, and the first ones of all are taken", () => {
   const rows = Array.from({ length: 12_000 }, (_, n) => row(n, { day: 100 + ((n * 7) % 30), rank: n % 11, count: n }));
   const asked: number[] = [];
   const records: RecordStore["records"] = (scope, _window, _conditions, limit) => {

@@ -1,6 +1,6 @@
 import { sumBy, sumFields } from "../../../foundation/base/sums.ts";
 import type { DayRange } from "../../../foundation/base/days.ts";
-import type { Steps } from "../../../foundation/base/in-steps.ts";
+import { atOnce, type Steps } from "../../../foundation/base/in-steps.ts";
 import { parseRepeatedBody } from "../../reports/report/report.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import type { DomainSources } from "../sources/domain-sources.ts";
@@ -261,17 +261,15 @@ export function* readCauseRecords(
 }
 
 /** Messages of counted sources that failed because receivers could not look up a key or record, by the largest records. */
-export function* countUnchecked(
+export const countUnchecked = (
   records: Pick<RecordStore, "records">,
   domain: string,
   { sources, range }: { readonly sources: readonly number[]; readonly range: DayRange },
-): Steps<number> {
-  const failing = yield* readCauseRecords(records, sources, range, FAILING);
-  return sumBy(
-    failing.filter((record) => isUnchecked(record, domain)),
+): number =>
+  sumBy(
+    atOnce(readCauseRecords(records, sources, range, FAILING)).filter((record) => isUnchecked(record, domain)),
     ({ count }) => count,
   );
-}
 
 const failingAddresses = (
   members: readonly KeyedSource[],
