@@ -52,7 +52,8 @@ const fill = (sqlite: Sqlite, account: string): void => {
   for (const table of ["dmarc_reports", "dmarc_sources", "dmarc_history", "dmarc_alerts", "dmarc_failure_reports"])
     insert(sqlite, table, { domain: domain?.number ?? 0, id: `${table}-${account}`, number: null });
   insert(sqlite, "verification_evidence", { verification_id: `verifications-${account}` });
-  insert(sqlite, "dmarc_raw", { ingestion: `dmarc_ingestions-${account}` });
+  for (const table of ["dmarc_raw", "dmarc_raw_chunks"])
+    insert(sqlite, table, { ingestion: `dmarc_ingestions-${account}` });
   for (const table of ["blocklist_checks", "blocklist_listings", "blocklist_mutes"])
     insert(sqlite, table, { id: `${table}-${account}`, target_id: `blocklist_targets-${account}` });
 };

@@ -17,6 +17,7 @@ const KEPT =
 /** Filled by the tests in their own way. */
 const OWN = new Set([
   "dmarc_raw",
+  "dmarc_raw_chunks",
   "verification_evidence",
   "bulk_evidence",
   "bulk_jobs",
@@ -92,8 +93,21 @@ const fillOwn = (sqlite: Sqlite): void => {
   sqlite.query("INSERT INTO bulk_evidence VALUES (1, 1, ?)").run(evidence);
   sqlite.query("INSERT INTO verification_evidence VALUES ('other', ?)").run(evidence);
   sqlite.query("INSERT INTO verification_evidence VALUES ('older', ?)").run(JSON.stringify({ old: ADDRESS }));
-  sqlite.query("INSERT INTO dmarc_raw VALUES ('mail', ?)").run(Buffer.from(MAIL));
-  sqlite.query("INSERT INTO dmarc_raw VALUES ('plain', ?)").run(Buffer.from(`To: ${ADDRESS}\r\n\r\nx`));
+  storeMail(sqlite, { id: "mail", status: "done", text: MAIL });
+  storeMail(sqlite, { id: "plain", status: "done", text: `To: ${ADDRESS}\r\n\r\nx` });
+};
+
+const storeMail = (sqlite: Sqlite, { id, status, text }: Readonly<Record<"id" | "status" | "text", string>>) => {
+  sqlite
+    .query(
+      `INSERT INTO dmarc_ingestions (id, account_id, mode, via, received_at_ms, bytes, status)
+        VALUES (?, 'a', 'live', 'smtp', 1, 1, ?)`,
+    )
+    .run(id, status);
+  // In the middle of the address.
+  const end = text.indexOf(ADDRESS) + 3;
+  sqlite.query("INSERT INTO dmarc_raw VALUES (?, ?)").run(id, Buffer.from(text.slice(0, end)));
+  sqlite.query("INSERT INTO dmarc_raw_chunks VALUES (?, 0, ?)").run(id, Buffer.from(text.slice(end)));
 };
 
 /** Files below the data directory that contain the address. */
@@ -158,12 +172,7 @@ test("what is configuration is left and named, with exit status 1", async () => 
 });
 
 test("a report mail that waits to be read is left, and the command says so", async () => {
-  withSqlite((sqlite) => {
-    sqlite.run(
-      "INSERT INTO dmarc_ingestions (id, account_id, mode, via, received_at_ms, bytes, status) VALUES ('new', 'a', 'live', 'smtp', 1, 1, 'pending')",
-    );
-    sqlite.query("INSERT INTO dmarc_raw VALUES ('new', ?)").run(Buffer.from(MAIL));
-  });
+  withSqlite((sqlite) => storeMail(sqlite, { id: "new", status: "pending", text: MAIL }));
   expect(await run(["erase", "--yes", ADDRESS])).toMatchObject({
     status: 1,
     err: expect.stringContaining("1 report mails wait to be read. Erase the address again"),

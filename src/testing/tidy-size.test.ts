@@ -12,15 +12,15 @@ const TOKENS_MAX: Readonly<Record<string, number>> = {
   bulk: 53_638,
   cli: 58_395,
   dashboard: 168_489,
-  dmarc: 222_187,
+  dmarc: 223_318,
   doctor: 14_099,
-  foundation: 108_308,
+  foundation: 108_505,
   "main.ts": 133,
   notifications: 35_099,
-  service: 52_803,
+  service: 52_977,
   verify: 78_128,
 };
-const FILES_MAX = 781;
+const FILES_MAX = 782;
 
 /** A file with one reader and fewer lines belongs into its reader. */
 const SMALL_LINES = 40;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isId } from "../../foundation/base/secrets.ts";
-import { sendBytes } from "../../foundation/http/response.ts";
+import { sendFile } from "../../foundation/http/response.ts";
 import type { IngestionView } from "../../dmarc/reports/ingest/ingestion-schemas.ts";
 import { OUTCOMES } from "../../dmarc/reports/ingest/ingestion-finding.ts";
 import { INGESTION_COLUMNS, type IngestionQuery } from "../../dmarc/reports/ingest/ingestions.ts";
@@ -135,14 +135,7 @@ const ingestionPages = ({ reader }: UseCases): readonly PageRoute[] => [
 
   page(
     { path: `${PATH}/:ingestion/raw`, params: z.object({ ingestion: z.string() }) },
-    ({ request, viewer, params: { ingestion } }) => {
-      const { bytes, fileName } = reader.raw(viewer.caller, ingestion);
-      return sendBytes(request, bytes, {
-        "content-type": "application/octet-stream",
-        "content-disposition": `attachment; filename="${fileName}"`,
-        "x-content-type-options": "nosniff",
-      });
-    },
+    async ({ request, viewer, params: { ingestion } }) => sendFile(request, await reader.raw(viewer.caller, ingestion)),
   ),
 ];
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { sendBytes } from "../../foundation/http/response.ts";
+import { sendFile } from "../../foundation/http/response.ts";
 import type { DomainRow } from "../../dmarc/records/domains/domain-store.ts";
 import { csvResponse } from "../../dmarc/insight/queries/domain-query.ts";
 import { isRecordCursor, RECORD_COLUMNS, type ShownRecord } from "../../dmarc/insight/queries/records.ts";
@@ -84,14 +84,9 @@ const filePages = (reports: DmarcReportUseCases["reports"]): readonly PageRoute[
     return csvResponse(request, fileName, { columns: RECORD_COLUMNS, batches });
   }),
 
-  page({ path: `${PATH}/raw`, params }, ({ request, viewer, params: { id, reportId } }) => {
-    const { bytes, fileName } = reports.raw(viewer.caller, id, reportId);
-    return sendBytes(request, bytes, {
-      "content-type": "application/octet-stream",
-      "content-disposition": `attachment; filename="${fileName}"`,
-      "x-content-type-options": "nosniff",
-    });
-  }),
+  page({ path: `${PATH}/raw`, params }, async ({ request, viewer, params: { id, reportId } }) =>
+    sendFile(request, await reports.raw(viewer.caller, id, reportId)),
+  ),
 ];
 
 const Count = ({ report }: { readonly report: ShownReport }) => (

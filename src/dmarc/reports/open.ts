@@ -126,7 +126,12 @@ export class ReportsSlice {
     this.ingestions = new Ingestions(runtime, { store, ingest, wake });
     this.uploads = new ReportUploads(clock, { ingestions: this.ingestions, reserve });
     this.#mailbox = openReportMailbox(runtime, settings.imap, { queue: this.queue, ingester, reserve, accountOf });
-    this.#authentication = new AuthenticationJob(runtime, { store: new AuthenticationStore(db), authenticate });
+    const findMail = (ingestion: string) => store.raw.find(ingestion);
+    this.#authentication = new AuthenticationJob(runtime, {
+      store: new AuthenticationStore(db),
+      findMail,
+      authenticate,
+    });
     this.#retention = openRetention(runtime, keysOf, settings.reportMailRetentionDays);
     this.#rebuild = new SourceRebuild(runtime, { store: new SourceRebuildStore(db), stores, pause: paceOf(clock) });
   }

@@ -50,6 +50,7 @@ import m0047 from "../../../drizzle/0047_bitter_chimera.sql" with { type: "text"
 import m0048 from "../../../drizzle/0048_lush_crystal.sql" with { type: "text" };
 import m0049 from "../../../drizzle/0049_absurd_black_bolt.sql" with { type: "text" };
 import m0050 from "../../../drizzle/0050_fresh_korg.sql" with { type: "text" };
+import m0051 from "../../../drizzle/0051_absurd_shinobi_shaw.sql" with { type: "text" };
 
 export interface Migration {
   readonly name: string;
@@ -109,4 +110,5 @@ export const MIGRATIONS: readonly Migration[] = [
   { name: "0048_lush_crystal", sql: m0048 },
   { name: "0049_absurd_black_bolt", sql: m0049 },
   { name: "0050_fresh_korg", sql: m0050 },
+  { name: "0051_absurd_shinobi_shaw", sql: m0051 },
 ];

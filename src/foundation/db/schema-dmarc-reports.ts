@@ -1,6 +1,24 @@
 import { sql } from "drizzle-orm";
-import { index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
+import { blob, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 import { counter, requiredFlag, requiredInteger, requiredText } from "./schema-columns.ts";
+
+/** The raw mails and files: their first bytes, which are all of most. See `RawStore`. */
+export const dmarcRaw = sqliteTable("dmarc_raw", {
+  ingestion: text().primaryKey(),
+  bytes: blob({ mode: "buffer" }).notNull(),
+});
+
+/** The other bytes of raw mails and files. */
+export const dmarcRawChunks = sqliteTable(
+  "dmarc_raw_chunks",
+  {
+    ingestion: requiredText(),
+    /** From 0 on. */
+    chunk: requiredInteger(),
+    bytes: blob({ mode: "buffer" }).notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.ingestion, table.chunk] })],
+);
 
 /** An aggregate report. */
 export const dmarcReports = sqliteTable(

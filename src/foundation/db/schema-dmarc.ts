@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import { blob, index, integer, sqliteTable, text, uniqueIndex, primaryKey } from "drizzle-orm/sqlite-core";
+import { index, integer, sqliteTable, text, uniqueIndex, primaryKey } from "drizzle-orm/sqlite-core";
 import { counter, requiredFlag, modeColumn, requiredInteger, requiredText } from "./schema-columns.ts";
 
 interface SourceRuleColumn {
@@ -146,12 +146,6 @@ export const dmarcIngestions = sqliteTable(
     index("dmarc_ingestions_by_age").on(table.receivedAtMs),
   ],
 );
-
-/** The raw mails and files. */
-export const dmarcRaw = sqliteTable("dmarc_raw", {
-  ingestion: text().primaryKey(),
-  bytes: blob({ mode: "buffer" }).notNull(),
-});
 
 /** Alerts. After one, the same rule about the same subject is suppressed for a day. */
 export const dmarcAlerts = sqliteTable(

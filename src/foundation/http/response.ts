@@ -147,6 +147,26 @@ export const sendBytes = (request: Request, bytes: Uint8Array, headers: Headers)
   return streamResponse(request, slices(bytes), { headers, end: () => held.release() });
 };
 
+/** A file that somebody else wrote, to be saved: no browser shows it. */
+export interface ForeignFile {
+  readonly bytes: Uint8Array;
+  /** In ASCII, without quotation marks. */
+  readonly fileName: string;
+  /** Default: application/octet-stream. */
+  readonly contentType?: string;
+}
+
+/** Sends a file in pieces; 503 when too much is unsent. */
+export const sendFile = (
+  request: Request,
+  { bytes, fileName, contentType = "application/octet-stream" }: ForeignFile,
+): Response =>
+  sendBytes(request, bytes, {
+    "content-type": contentType,
+    "content-disposition": `attachment; filename="${fileName}"`,
+    "x-content-type-options": "nosniff",
+  });
+
 function* slices(bytes: Uint8Array): Generator<Uint8Array, void> {
   for (let at = 0; at < bytes.byteLength; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
 }

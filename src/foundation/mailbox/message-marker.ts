@@ -23,6 +23,8 @@ export interface ProcessedMessages {
   processed(limit: number): readonly ProcessedMessage[];
   /** A message is marked. */
   conclude(tx: Tx, message: ProcessedMessage): void;
+  /** Some messages were concluded: for what would take too long in their transaction. */
+  readonly afterwards?: (messages: readonly ProcessedMessage[]) => Promise<void>;
 }
 
 const MARKED_AT_ONCE = 200;
@@ -64,6 +66,7 @@ export class MessageMarker {
           messages.conclude(tx, message);
         }
       });
+      await messages.afterwards?.(some);
     }
   }
 

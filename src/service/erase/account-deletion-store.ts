@@ -1,3 +1,4 @@
+import { RawStore } from "../../dmarc/reports/ingest/raw-store.ts";
 import type { Database as Sqlite } from "bun:sqlite";
 import { TargetRemovalStore } from "../../blocklist/store.ts";
 import type { Db, Tx } from "../../foundation/db/open.ts";
@@ -95,18 +96,20 @@ export const prepareDeletion = (sqlite: Sqlite) =>
       sqlite.prepare<{ id: string }, [string]>(
         "SELECT id FROM dmarc_ingestions WHERE account_id = ? AND status = 'pending' LIMIT 1",
       ),
-    removeRaw: () => sqlite.prepare<unknown, [string]>("DELETE FROM dmarc_raw WHERE ingestion = ?"),
     removeMarks: () => sqlite.prepare<unknown, [string]>("DELETE FROM dmarc_mailbox_marks WHERE ingestion = ?"),
     removeIngestion: () => sqlite.prepare<unknown, [string]>("DELETE FROM dmarc_ingestions WHERE id = ?"),
   });
 
 /** Removes what belongs to an account, a limited number of rows at a time. Methods with a `limit` return how many. */
 export class AccountDeletionStore {
+  readonly raw: RawStore;
   readonly #sqlite: Sqlite;
   readonly #sql;
   readonly #targets: TargetRemovalStore;
 
-  constructor({ sqlite }: Pick<Db, "sqlite">) {
+  constructor(db: Db) {
+    const { sqlite } = db;
+    this.raw = new RawStore(db);
     this.#sqlite = sqlite;
     this.#targets = new TargetRemovalStore({ sqlite });
     this.#sql = prepareDeletion(sqlite);
@@ -177,10 +180,10 @@ export class AccountDeletionStore {
   }
 
   /** Removes report mails and files that were read. */
-  removeIngestions(_tx: Tx, id: string, limit: number): number {
+  removeIngestions(tx: Tx, id: string, limit: number): number {
     const ingestions = this.#sql.ingestions.all(id, limit);
     for (const ingestion of ingestions) {
-      this.#sql.removeRaw.run(ingestion.id);
+      this.raw.remove(tx, ingestion.id);
       this.#sql.removeMarks.run(ingestion.id);
       this.#sql.removeIngestion.run(ingestion.id);
     }

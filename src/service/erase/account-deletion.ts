@@ -56,6 +56,7 @@ export class AccountDeletion {
     deleted.otherRows += await this.#untilGone((tx) => store.removeTargets(tx, id, ROWS_AT_ONCE));
     await purgeDomains();
     deleted.reportMails = await this.#untilGone((tx) => store.removeIngestions(tx, id, ROWS_AT_ONCE));
+    await store.raw.removeStray();
     for (const table of store.otherTables())
       deleted.otherRows += await this.#untilGone((tx) => store.removeFrom(tx, table, id, ROWS_AT_ONCE));
     await this.#clearNotes(id);

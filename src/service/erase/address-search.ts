@@ -67,10 +67,8 @@ export class AddressSearch {
   }
 
   async *#inReports(table: StoredTable): AsyncGenerator<RowsOfTable, void> {
-    for (let raw = this.store.rawAfter(""); raw !== undefined; raw = this.store.rawAfter(raw.ingestion)) {
-      const { ingestion, bytes } = raw;
+    for await (const { ingestion, bytes } of this.store.raws())
       if (await isInReport(bytes, this.of.pattern)) yield* this.#rowsOf(table, [{ ingestion }]);
-    }
   }
 
   *#rowsOf(table: StoredTable, keys: ReadonlyArray<StoredKey>): Generator<RowsOfTable, void> {

@@ -8,6 +8,8 @@ import { evidenceWith } from "../../testing/evidence.ts";
 import { packEvidence } from "../../verify/store.ts";
 import { unzipped } from "../../testing/zip.ts";
 import type { Db } from "../../foundation/db/open.ts";
+import { IngestionStore } from "../../dmarc/reports/ingest/ingestion-store.ts";
+import { newId } from "../../foundation/base/secrets.ts";
 import { createAddressPattern } from "./address-pattern.ts";
 import { type ExportSubject, writeExport } from "./data-export.ts";
 import { openAddressSearch } from "./open.ts";
@@ -122,6 +124,19 @@ describe("the export of an address", () => {
     for (const [table, count] of Object.entries(tables))
       expect([table, rowsIn(files, table).length]).toEqual([table, count]);
     expect(files.size).toBe(Object.keys(tables).length + 1);
+  });
+
+  test("has all bytes of a large report mail, as that of its account has", async () => {
+    const { db, accountId } = await begin();
+    const bytes = Buffer.from(`From: a@b.example\r\n\r\n${"line\r\n".repeat(400_000)}${ADDRESS}\r\n`);
+    const nobody = { domain: null, name: null, client: null, helo: null, mailFrom: null };
+    const mail = { ...nobody, id: newId(), accountId, mode: "live", via: "smtp", bytes } as const;
+    db.transact((tx) => new IngestionStore(db).insertPending(tx, { ...mail, receivedAtMs: NOW_MS }));
+    for (const address of [ADDRESS, null]) {
+      const rows = rowsIn(await exported(db, { accountId, address }), "dmarc_raw");
+      const stored = rows.find(({ ingestion }) => ingestion === mail.id)?.bytes;
+      expect(Buffer.compare(Buffer.from(String(stored), "base64"), bytes)).toBe(0);
+    }
   });
 
   test("of what is no address is refused", async () => {

@@ -3,7 +3,8 @@ import { type ZipEntry, writeZip } from "../../foundation/base/zip-writer.ts";
 import type { Db } from "../../foundation/db/open.ts";
 import { openAddressSearch } from "./open.ts";
 import { createAddressPattern } from "./address-pattern.ts";
-import { exportView, type RowsOfTable, StoredRows } from "./stored-rows.ts";
+import { exportView, type RowsOfTable, type StoredRow, StoredRows } from "./stored-rows.ts";
+import { RawStore } from "../../dmarc/reports/ingest/raw-store.ts";
 
 /** What is exported: an account, an address in an account, or (without an account) an address in all. */
 export interface ExportSubject {
@@ -16,7 +17,7 @@ const FILE_BYTES_MAX = 128 * 1024 * 1024;
 
 /** The archive in pieces: a JSON file for each table with rows, and a text about them. Throws for what is no address. */
 export const writeExport = (db: Db, subject: ExportSubject, nowMs: number): AsyncGenerator<Uint8Array, void> =>
-  writeZip(entriesOf(rowsOf(db, subject), aboutText(subject, nowMs)), nowMs);
+  writeZip(entriesOf(wholeMails(db, rowsOf(db, subject)), aboutText(subject, nowMs)), nowMs);
 
 const rowsOf = (db: Db, { accountId, address }: ExportSubject): AsyncIterable<RowsOfTable> => {
   if (address !== null) {
@@ -30,6 +31,23 @@ const rowsOf = (db: Db, { accountId, address }: ExportSubject): AsyncIterable<Ro
 
 async function* asAsync<T>(items: Iterable<T>): AsyncGenerator<T, void> {
   yield* items;
+}
+
+/** The pages with all bytes of each report mail in its row. */
+async function* wholeMails(db: Db, pages: AsyncIterable<RowsOfTable>): AsyncGenerator<RowsOfTable, void> {
+  const raw = new RawStore(db);
+  for await (const page of pages) {
+    if (page.table.name !== "dmarc_raw") {
+      yield page;
+      continue;
+    }
+    const rows: StoredRow[] = [];
+    for (const row of page.rows) {
+      const bytes = await raw.find(String(row.values.ingestion));
+      if (bytes !== undefined) rows.push({ ...row, values: { ...row.values, bytes } });
+    }
+    if (rows.length > 0) yield { ...page, rows };
+  }
 }
 
 const aboutText = ({ accountId, address }: ExportSubject, nowMs: number): string =>

@@ -1,5 +1,6 @@
 import type { Database as Sqlite } from "bun:sqlite";
 import type { Db, Tx } from "../../foundation/db/open.ts";
+import { RawStore } from "../../dmarc/reports/ingest/raw-store.ts";
 import { ERASED } from "./address-pattern.ts";
 import { statements } from "../../foundation/db/statements.ts";
 
@@ -54,6 +55,7 @@ export interface TextRow {
 /** Tables whose content is not text, or that are read by their own statements only. */
 const OTHER_TABLES: ReadonlySet<string> = new Set([
   "dmarc_raw",
+  "dmarc_raw_chunks",
   "verification_evidence",
   "bulk_evidence",
   "bulk_counts",
@@ -109,24 +111,26 @@ export const prepareErasure = (sqlite: Sqlite) =>
       bulk_evidence: sqlite.prepare<unknown, [number]>("DELETE FROM bulk_evidence WHERE rowid = ?"),
     }),
     raw: () =>
-      sqlite.prepare<FoundRaw, [string]>(
-        "SELECT ingestion, bytes FROM dmarc_raw WHERE ingestion > ? ORDER BY ingestion LIMIT 1",
+      sqlite.prepare<Pick<FoundRaw, "ingestion">, [string]>(
+        "SELECT ingestion FROM dmarc_raw WHERE ingestion > ? ORDER BY ingestion LIMIT 1",
       ),
     removeRaw: () =>
       sqlite.prepare<unknown, [string]>(
-        "DELETE FROM dmarc_raw WHERE ingestion = ?1 AND NOT EXISTS (SELECT 1 FROM dmarc_ingestions WHERE id = ?1 AND status = 'pending')",
+        "DELETE FROM dmarc_raw WHERE ingestion = ?1 AND EXISTS (SELECT 1 FROM dmarc_ingestions WHERE id = ?1 AND status = 'done')",
       ),
     noteRawGone: () => sqlite.prepare<unknown, [string]>("UPDATE dmarc_ingestions SET has_raw = 0 WHERE id = ?"),
   });
 
 /** Finds and changes what may contain an address. Pages are in the order of `rowid`, and need no transaction. */
 export class EraseStore {
+  readonly raw: RawStore;
   readonly #sqlite: Sqlite;
   readonly #sql;
 
-  constructor({ sqlite }: Pick<Db, "sqlite">) {
-    this.#sqlite = sqlite;
-    this.#sql = prepareErasure(sqlite);
+  constructor(db: Db) {
+    this.#sqlite = db.sqlite;
+    this.raw = new RawStore(db);
+    this.#sql = prepareErasure(db.sqlite);
   }
 
   verifications(needle: string, after: number, limit: number): (FoundVerification & { readonly rowid: number })[] {
@@ -173,12 +177,15 @@ export class EraseStore {
     this.#sql.removeEvidence[table].run(rowid);
   }
 
-  /** The next report mail or file after one; undefined at the end. */
-  rawAfter(ingestion: string): FoundRaw | undefined {
-    return this.#sql.raw.get(ingestion) ?? undefined;
+  /** Report mails and files in the order of their ids. */
+  async *raws(): AsyncGenerator<FoundRaw, void> {
+    for (let next = this.#sql.raw.get(""); next !== null; next = this.#sql.raw.get(next.ingestion)) {
+      const bytes = await this.raw.find(next.ingestion);
+      if (bytes !== undefined) yield { ...next, bytes };
+    }
   }
 
-  /** Removes the bytes of an ingestion; false while they wait to be read. */
+  /** Removes the first bytes of an ingestion, and with them all others (`RawStore`); false while they wait to be read. */
   removeRaw(_tx: Tx, ingestion: string): boolean {
     if (this.#sql.removeRaw.run(ingestion).changes === 0) return false;
     this.#sql.noteRawGone.run(ingestion);

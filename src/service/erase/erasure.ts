@@ -179,12 +179,12 @@ export class Erasure {
   async #eraseReportMails(): Promise<{ readonly erased: number; readonly waiting: number }> {
     const { store } = this.#parts;
     const count = { erased: 0, waiting: 0 };
-    for (let raw = store.rawAfter(""); raw !== undefined; raw = store.rawAfter(raw.ingestion)) {
-      const { ingestion, bytes } = raw;
+    for await (const { ingestion, bytes } of store.raws()) {
       if (!(await isInReport(bytes, this.#pattern))) continue;
       if (await this.#runtime.db.commit((tx) => store.removeRaw(tx, ingestion))) count.erased += 1;
       else count.waiting += 1;
     }
+    await store.raw.removeStray();
     return count;
   }
 }

@@ -29,7 +29,7 @@ const openParts = (db: Db) => {
 /** The deletion of an account. */
 export const openAccountDeletion = (db: Db) => {
   const { runtime, ...parts } = openParts(db);
-  const store = new AccountDeletionStore(db);
+  const store = new AccountDeletionStore(runtime.db);
   const retention = openRetention(runtime, possibleKeysOf);
   const purgeDomains = async () => {
     while ((await retention.purgeDeleted()) > 0);
@@ -40,7 +40,7 @@ export const openAccountDeletion = (db: Db) => {
 /** The erasure of one address, for a command that may run beside a server. */
 export const openErasure = (db: Db, pattern: AddressPattern) => {
   const { runtime, jobs, credits, writer } = openParts(db);
-  const store = new EraseStore(db);
+  const store = new EraseStore(runtime.db);
   const suppressions = openSuppressions(db, systemClock);
   return { erasure: new Erasure(runtime, { store, credits, jobs, writer, suppressions }, pattern) };
 };

@@ -29,8 +29,10 @@ export interface RowsOfTable {
 }
 
 const ROWS_AT_ONCE = 200;
-/** A row of these has up to 25 MiB. */
-const LARGE_ROWS: ReadonlySet<string> = new Set(["dmarc_raw"]);
+/** Has rows of up to 25 MiB. */
+const MAILS = "dmarc_raw";
+/** Has parts of rows: to a person they are one. */
+const MAIL_CHUNKS = "dmarc_raw_chunks";
 
 /** Reads whole rows of any table, in short reads without a transaction. */
 export class StoredRows {
@@ -51,7 +53,7 @@ export class StoredRows {
   /** The rows of an account, page after page. */
   *ofAccount(accountId: string): Generator<RowsOfTable, void> {
     for (const table of this.tables()) {
-      if (table.owner === null) continue;
+      if (table.owner === null || table.name === MAIL_CHUNKS) continue;
       for (let after: readonly StoredValue[] = []; ;) {
         const rows = this.#page(table, accountId, after);
         const last = rows.at(-1);
@@ -85,7 +87,7 @@ export class StoredRows {
     const keys = key.map((column) => (column === "rowid" ? column : `"${column}"`)).join(", ");
     const isAfter = after.length === 0 ? "" : `(${keys}) > (${after.map(() => "?").join(", ")}) AND`;
     const selected = key.map((column, at) => `${column === "rowid" ? column : `"${column}"`} AS stored_key_${at}`);
-    const limit = LARGE_ROWS.has(name) ? 1 : ROWS_AT_ONCE;
+    const limit = name === MAILS ? 1 : ROWS_AT_ONCE;
     const rows = this.#sqlite
       .query<Record<string, StoredValue>, StoredValue[]>(
         `SELECT ${selected.join(", ")}, ${quoted(columns)} FROM "${name}"

@@ -20,7 +20,7 @@ import { createSourceRoutes, SOURCE_ROUTES } from "./source-routes.ts";
 import { z } from "zod";
 import { inTurns } from "../../../foundation/base/in-steps.ts";
 import { isId } from "../../../foundation/base/secrets.ts";
-import { sendJson, sendBytes } from "../../../foundation/http/response.ts";
+import { sendJson, sendFile } from "../../../foundation/http/response.ts";
 import { nextCursorField, booleanParameter } from "../../../foundation/http/schema-fields.ts";
 import { readById } from "../../../foundation/base/walk.ts";
 import { rowsById, sendPage } from "../../../foundation/http/list-page.ts";
@@ -319,14 +319,9 @@ const createReportRoutes = (reader: ReportReader) => [
     return sendJson(request, { ...report, records_next_cursor: next === null ? null : encodeCursor(next) });
   }),
 
-  handle(GET_RAW_REPORT, ({ request, caller, params }) => {
-    const { bytes, fileName } = reader.raw(caller, params.id, params.reportId);
-    return sendBytes(request, bytes, {
-      "content-type": "application/octet-stream",
-      "content-disposition": `attachment; filename="${fileName}"`,
-      "x-content-type-options": "nosniff",
-    });
-  }),
+  handle(GET_RAW_REPORT, async ({ request, caller, params }) =>
+    sendFile(request, await reader.raw(caller, params.id, params.reportId)),
+  ),
 
   handle(LIST_TLS_REPORTS, ({ request, caller, params, query }) => {
     const read = readById(reader.tlsReports(caller, params.id, query));

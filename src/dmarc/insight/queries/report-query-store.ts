@@ -1,3 +1,4 @@
+import { RawStore } from "../../reports/ingest/raw-store.ts";
 import { DAY_MS, type DayRange } from "../../../foundation/base/days.ts";
 import type { Db } from "../../../foundation/db/open.ts";
 import type { DomainOwner } from "../../records/domains/domain-store.ts";
@@ -115,7 +116,7 @@ const DOUBTFUL = listing(
 const DAYS_OF_REPORTERS = `SELECT min(day) fromDay, max(day) toDay FROM dmarc_daily_reporters WHERE domain = $domain
   AND day BETWEEN $fromDay AND $toDay AND ($trusted IS NULL OR is_trusted = $trusted)
   AND ($reporter IS NULL OR reporter = $reporter OR author = $reporter)`;
-const RAW = `SELECT i.name, i.via, w.bytes FROM dmarc_raw w JOIN dmarc_ingestions i ON i.id = w.ingestion WHERE w.ingestion = ?`;
+const ORIGIN = "SELECT name, via FROM dmarc_ingestions WHERE id = ?";
 /** A time in the day that a TLS report is about: see `dayOfTlsReport`. */
 const TLS_DAY_MS =
   "iif(begin_ms IS NULL, received_at_ms, min((begin_ms + coalesce(end_ms, begin_ms)) / 2, received_at_ms))";
@@ -132,11 +133,14 @@ const LAST_ID = "~";
 
 /** Reads aggregate and TLS reports as they were received. Reports that are still being written are absent. */
 export class ReportQueryStore {
+  readonly #raw: RawStore;
   readonly #sql;
   readonly #all;
   readonly #doubtful;
 
-  constructor({ sqlite }: Pick<Db, "sqlite">) {
+  constructor(db: Db) {
+    const { sqlite } = db;
+    this.#raw = new RawStore(db);
     const prepare = ({ keyAt, matching }: typeof ALL) =>
       statements({
         keyAt: () => sqlite.prepare<ReportKey, Parameters>(keyAt),
@@ -152,7 +156,7 @@ export class ReportQueryStore {
         sqlite.prepare<ReportRowStored, [string, number]>(
           `${REPORT} WHERE r.id = ? AND r.domain = ? AND r.is_complete = 1`,
         ),
-      raw: () => sqlite.prepare<RawRow, [string]>(RAW),
+      origin: () => sqlite.prepare<Pick<RawRow, "name" | "via">, [string]>(ORIGIN),
       tlsReports: () => sqlite.prepare<TlsReportRow, [number, string, number, number, number]>(TLS_REPORTS),
       exportedReports: () =>
         sqlite.prepare<ExportedReport, [string, string, number, number, number, number]>(EXPORTED_REPORTS),
@@ -218,8 +222,10 @@ export class ReportQueryStore {
   }
 
   /** The mail or file that brought a report; undefined when it is no longer stored. */
-  findRaw(ingestion: string): RawRow | undefined {
-    return this.#sql.raw.get(ingestion) ?? undefined;
+  async findRaw(ingestion: string): Promise<RawRow | undefined> {
+    const origin = this.#sql.origin.get(ingestion);
+    const bytes = await this.#raw.find(ingestion);
+    return origin === null || bytes === undefined ? undefined : { ...origin, bytes };
   }
 
   /** Newest first, older than the id `before`, about a range of days; null for all. */

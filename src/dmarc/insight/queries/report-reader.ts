@@ -9,12 +9,13 @@ import {
   type ShownReport,
   type ShownReportDetail,
 } from "./reports.ts";
-import type { RawRow, ReportFilters, TlsReportRow } from "./report-query-store.ts";
+import type { ReportFilters, TlsReportRow } from "./report-query-store.ts";
 import { exportRecords, readRecords } from "./records.ts";
 import { DomainSources } from "../sources/domain-sources.ts";
 import { exportFileName, rangeOf, type QueryContext } from "./domain-query.ts";
 import type { DayRange } from "../../../foundation/base/days.ts";
 import type { Caller } from "../../../foundation/http/guard.ts";
+import type { ForeignFile } from "../../../foundation/http/response.ts";
 import type { Cell } from "../../../foundation/http/csv.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
 import type { FailureReportRow, FailureReportStore } from "../../reports/ingest/report-store.ts";
@@ -113,10 +114,10 @@ export class ReportReader {
   }
 
   /** The mail or file that brought a report, and a name for the file. Throws `not_found`, also when it is no longer stored. */
-  raw(caller: Caller, id: string, reportId: string): { readonly bytes: RawRow["bytes"]; readonly fileName: string } {
+  async raw(caller: Caller, id: string, reportId: string): Promise<ForeignFile> {
     const { reports, findDomain } = this.deps;
     const { ingestion } = this.#find(findDomain(caller, id).number, reportId);
-    const raw = reports.findRaw(ingestion);
+    const raw = await reports.findRaw(ingestion);
     if (raw !== undefined) return { bytes: raw.bytes, fileName: rawFileName(raw, ingestion) };
     throw new AppError("not_found", {
       message: "The mail or file that brought the report is no longer stored (raw_retention_days).",

@@ -1,3 +1,4 @@
+import { IngestionStore } from "../ingest/ingestion-store.ts";
 import { afterEach, describe, expect, test } from "bun:test";
 import { silentLog } from "../../../testing/silent-log.ts";
 import { createLog } from "../../../foundation/base/log.ts";
@@ -43,7 +44,9 @@ const newWorld = (answer: (mail: MailToAuthenticate) => Answer = () => FINDING) 
     return await answer(mail);
   };
   const store = new AuthenticationStore(db);
-  const passes = new AuthenticationJob({ db, clock, log }, { store, authenticate: check });
+  const { raw } = new IngestionStore(db);
+  const deps = { store, findMail: (id: string) => raw.find(id), authenticate: check };
+  const passes = new AuthenticationJob({ db, clock, log }, deps);
 
   /** A mail, and how many pending reports it brought. */
   const addMail = (

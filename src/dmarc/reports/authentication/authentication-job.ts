@@ -38,6 +38,8 @@ export class AuthenticationJob {
     private readonly runtime: DbClockLog,
     private readonly deps: {
       store: AuthenticationStore;
+      /** The mail as it came; undefined when it is no longer kept. */
+      findMail: (ingestion: string) => Promise<Uint8Array | undefined>;
       authenticate: AuthenticateMail;
     },
   ) {}
@@ -100,9 +102,9 @@ export class AuthenticationJob {
 
   /** Null when the service ends. */
   async #authenticate({ ingestion, mode, ...mail }: PendingMail): Promise<AuthenticationResults | null> {
-    const { store, authenticate } = this.deps;
+    const { findMail, authenticate } = this.deps;
     if (mode === "test") return notAuthenticated("Mail for test keys is not authenticated: no DNS queries are made.");
-    const bytes = store.findMail(ingestion);
+    const bytes = await findMail(ingestion);
     if (mode === null || bytes === undefined) return notAuthenticated("The mail is no longer kept.");
     try {
       const work = authenticate({ ...mail, bytes });
@@ -151,7 +153,6 @@ const PENDING = `SELECT r.number AS report, r.ingestion, i.mode, i.client, i.hel
 
 const STATEMENTS = {
   pending: rows<PendingMail, [number, number]>(PENDING),
-  raw: rows<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM dmarc_raw WHERE ingestion = ?"),
   finish:
     "UPDATE dmarc_reports SET authenticity = ?, authenticity_body = ? WHERE number = ? AND authenticity = 'pending'",
 };
@@ -167,11 +168,6 @@ export class AuthenticationStore {
   /** In the order of their numbers, after the number `after`. */
   pending(after: number, limit: number): PendingMail[] {
     return this.#sql.pending.all(after, limit);
-  }
-
-  /** The mail as it came; undefined when it is no longer kept. */
-  findMail(ingestion: string): Uint8Array | undefined {
-    return this.#sql.raw.get(ingestion)?.bytes;
   }
 
   /** Writes the results for a report, unless they are written already. `body` is JSON. */

@@ -169,7 +169,7 @@ test("no damage to a mail is an internal error, or loses it", async () => {
   expect(rows).toHaveLength(files.length);
   for (const [at, { id, status }] of rows.entries()) {
     expect(status).toBe("done");
-    expect(Buffer.compare(harness.store.findRaw(id) ?? Buffer.alloc(0), files[at] ?? Buffer.alloc(0))).toBe(0);
+    expect(Buffer.compare((await harness.store.raw.find(id)) ?? Buffer.alloc(0), files[at] ?? Buffer.alloc(0))).toBe(0);
   }
   expect(rows.filter(({ reason }) => reason === "internal_error")).toEqual([]);
   expect(harness.rollups()).toEqual(harness.recount());

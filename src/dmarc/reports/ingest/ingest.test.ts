@@ -122,7 +122,7 @@ describe("a report", () => {
       { name: "example.com", first_day: DAY },
       { name: "news.example.com", first_day: DAY },
     ]);
-    expect(Buffer.from(harness.store.findRaw(row.id) ?? []).toString()).toContain(
+    expect(Buffer.from((await harness.store.raw.find(row.id)) ?? []).toString()).toContain(
       "Subject: Report Domain: example.com",
     );
   });
@@ -303,6 +303,6 @@ describe("other files", () => {
     const { row, findings } = await harness.upload("hello", { name: "a.txt" });
     expect(row).toMatchObject({ outcome: "rejected", reason: "no_report", name: "a.txt", bytes: 5 });
     expect(findings).toHaveLength(1);
-    expect(Buffer.from(harness.store.findRaw(row.id) ?? []).toString()).toBe("hello");
+    expect(Buffer.from((await harness.store.raw.find(row.id)) ?? []).toString()).toBe("hello");
   });
 });

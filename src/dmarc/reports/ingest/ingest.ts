@@ -80,7 +80,8 @@ export class Ingest {
       batch = [];
       rows = 0;
       findDomain = createEnrolledDomainFinder(this.deps.stores.domains);
-      ingested.push(...(await this.#writeIsolated(ready)));
+      const added = ready.flatMap(({ ingestion, isNew }) => (isNew ? ingestion : []));
+      ingested.push(...(await this.deps.stores.ingestions.raw.adding(added, () => this.#writeIsolated(ready))));
       turnEndsMs = clock.monotonicMs() + TURN_MS_MAX;
     };
     for await (const parsed of this.#unpackAndParse(items, { bytesLeft: unpackedBytesMax })) {

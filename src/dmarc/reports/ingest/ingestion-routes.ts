@@ -1,5 +1,5 @@
 import { rowsById, sendPage } from "../../../foundation/http/list-page.ts";
-import { sendBytes } from "../../../foundation/http/response.ts";
+import { sendFile } from "../../../foundation/http/response.ts";
 import { handle, type HandledRoute, declareRoute } from "../../../foundation/http/route.ts";
 import type { IngestionReader, Ingestions } from "./ingestions.ts";
 import type { ReportUploads } from "./report-uploads.ts";
@@ -48,14 +48,9 @@ const listRoutes = (reader: IngestionReader) => [
 
   handle(GET_INGESTION, ({ params, caller }) => reader.find(caller, params.id)),
 
-  handle(GET_INGESTION_RAW, ({ request, params: { id }, caller }) => {
-    const { bytes, contentType, fileName } = reader.raw(caller, id);
-    return sendBytes(request, bytes, {
-      "content-type": contentType,
-      "content-disposition": `attachment; filename="${fileName}"`,
-      "x-content-type-options": "nosniff",
-    });
-  }),
+  handle(GET_INGESTION_RAW, async ({ request, params: { id }, caller }) =>
+    sendFile(request, await reader.raw(caller, id)),
+  ),
 ];
 
 const retryRoutes = ({ ingestions, reader }: IngestionRouteDeps) => [

@@ -8,6 +8,7 @@ import { dayOfTime } from "../../../foundation/base/days.ts";
 import type { DbClock } from "../../../foundation/db/runtime.ts";
 import type { DomainStore } from "../../records/domains/domain-store.ts";
 import type { Clock } from "../../../foundation/base/clock.ts";
+import { RawStore } from "./raw-store.ts";
 import type { Log } from "../../../foundation/base/log.ts";
 
 /** A stored mail or file. `findings` is JSON: see `parseFindings`. */
@@ -74,8 +75,6 @@ const UNDECIDED = `SELECT id FROM dmarc_ingestions WHERE received_at_ms > $now -
 
 const STATEMENTS = {
   insert: INSERT,
-  insertRaw: "INSERT INTO dmarc_raw (ingestion, bytes) VALUES (?, ?)",
-  findRaw: rows<{ bytes: Uint8Array }, [string]>("SELECT bytes FROM dmarc_raw WHERE ingestion = ?"),
   findings: rows<{ findings: string }, [string]>(
     "SELECT findings FROM dmarc_ingestions WHERE id = ? AND status = 'done' AND findings IS NOT NULL",
   ),
@@ -102,38 +101,35 @@ const STATEMENTS = {
   ),
 };
 
-/** From this size on, to read a mail back holds the event loop: 25 MB for as long as to store them. */
-export const KEPT_BYTES_MIN = 1024 * 1024;
-
 /** Every received mail and file, and its bytes. */
 export class IngestionStore {
+  readonly raw: RawStore;
   readonly #orm: Db["orm"];
   readonly #sql;
-  /** The last large mail that is to be read: mails are read soon, most of them next. */
-  #kept: Pick<NewIngestion, "id" | "bytes"> | null = null;
 
   constructor(db: Db) {
+    this.raw = new RawStore(db);
     this.#orm = db.orm;
     this.#sql = sqlStatements(db, STATEMENTS);
   }
 
   /** Stores an ingestion that is to be read later. */
-  insertPending(_tx: Tx, row: NewIngestion): void {
-    if (row.bytes.byteLength >= KEPT_BYTES_MIN) this.#kept = { id: row.id, bytes: row.bytes };
-    this.#insert(row, { status: "pending", outcome: null, reason: null, findings: null, finishedAtMs: null });
+  insertPending(tx: Tx, row: NewIngestion): void {
+    this.#insert(tx, row, { status: "pending", outcome: null, reason: null, findings: null, finishedAtMs: null });
   }
 
   /** Stores an ingestion with what was found in it. */
-  insertDone(_tx: Tx, row: NewIngestion, result: IngestionResult): void {
-    this.#insert(row, { status: "done", ...result, findings: JSON.stringify(result.findings) });
+  insertDone(tx: Tx, row: NewIngestion, result: IngestionResult): void {
+    this.#insert(tx, row, { status: "done", ...result, findings: JSON.stringify(result.findings) });
   }
 
   #insert(
+    tx: Tx,
     { bytes, deliveredAtMs = null, ...row }: NewIngestion,
     state: Pick<IngestionRow, "status" | "outcome" | "reason" | "findings" | "finishedAtMs">,
   ) {
     this.#sql.insert.run({ ...row, ...state, deliveredAtMs, size: bytes.byteLength });
-    this.#sql.insertRaw.run(row.id, bytes);
+    this.raw.add(tx, { id: row.id, bytes });
   }
 
   /** Pending ingestions, oldest first. */
@@ -158,19 +154,6 @@ export class IngestionStore {
 
   isPending(id: string): boolean {
     return this.#sql.isPending.get(id) !== null;
-  }
-
-  /** The original bytes; undefined when they are no longer kept. */
-  findRaw(id: string): Uint8Array | undefined {
-    return this.#sql.findRaw.get(id)?.bytes;
-  }
-
-  /** The same for one that is to be read: of the last large mail they are still in memory, once. */
-  takeRaw(id: string): Uint8Array | undefined {
-    const kept = this.#kept;
-    if (kept?.id !== id) return this.findRaw(id);
-    this.#kept = null;
-    return kept.bytes;
   }
 
   /** What was found in one that was read; undefined while it is pending, and when it was deleted. */
@@ -294,12 +277,14 @@ export class ReportQueue {
     const { store, domains, wake } = this.deps;
     const id = newId();
     const receivedAtMs = clock.nowMs();
-    await db.commit((tx) => {
-      store.insertPending(tx, { ...incoming, id, receivedAtMs });
-      const usage = { day: dayOfTime(receivedAtMs), bytes: incoming.bytes.byteLength };
-      if (incoming.domain !== null) domains.addUsage(tx, incoming.domain, usage);
-      also(tx, id);
-    });
+    const insert = () =>
+      db.commit((tx) => {
+        store.insertPending(tx, { ...incoming, id, receivedAtMs });
+        const usage = { day: dayOfTime(receivedAtMs), bytes: incoming.bytes.byteLength };
+        if (incoming.domain !== null) domains.addUsage(tx, incoming.domain, usage);
+        also(tx, id);
+      });
+    await store.raw.adding([{ id, bytes: incoming.bytes }], insert);
     wake();
     return id;
   }

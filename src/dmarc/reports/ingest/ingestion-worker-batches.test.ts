@@ -7,7 +7,6 @@ import { createIngestHarness, type IngestHarness } from "../../../testing/ingest
 import { readReportFile } from "../report/read-file.ts";
 import { REREAD_AFTER_MS, READ_ATTEMPTS_MAX, BATCH_PER_DOMAIN_MAX, CANDIDATES_MAX } from "./ingestion-worker.ts";
 import { findingViews } from "./ingestion-schemas.ts";
-import { KEPT_BYTES_MIN } from "./ingestion-store.ts";
 
 const newHarness = createIngestHarness();
 const folder = mkdtempSync(join(tmpdir(), "postwarden-turns-"));
@@ -70,28 +69,6 @@ test("a flood for one domain does not delay the mail of another, wherever that i
   expect(seen).toHaveLength(CANDIDATES_MAX + 70);
   expect(seen.lastIndexOf("other.example")).toBeLessThan(6 * BATCH_PER_DOMAIN_MAX);
   expect(harness.count("dmarc_reports")).toBe(CANDIDATES_MAX + 70);
-});
-
-test("the bytes of the last large mail need not be read back", async () => {
-  const seen: string[] = [];
-  const read = (bytes: Uint8Array) => {
-    seen.push(Buffer.from(bytes.subarray(0, 5)).toString());
-    return readReportFile(bytes);
-  };
-  const harness = newHarness({ read });
-  harness.enrol("example.com");
-  const large = (text: string) => Buffer.from(text.padEnd(KEPT_BYTES_MIN, "x"));
-  for (const bytes of [large("first"), large("again"), Buffer.from("small")])
-    await harness.queue.add(harness.incoming(bytes, { ...smtp }));
-  harness.db.sqlite.run("UPDATE dmarc_raw SET bytes = CAST('from the database' AS BLOB)");
-  harness.ingester.start();
-  await harness.ingester.idle();
-  expect(seen).toEqual(["from ", "again", "from "]);
-  for (const { id } of harness.all<{ id: string }>("SELECT id FROM dmarc_ingestions"))
-    harness.db.transact((tx) => harness.store.setPending(tx, id));
-  await harness.clock.advance(30_000);
-  await harness.ingester.idle();
-  expect(seen.slice(3)).toEqual(["from ", "from ", "from "]);
 });
 
 test("mail whose authentication had a temporary error is authenticated again later, a few times", async () => {

@@ -57,7 +57,7 @@ describe("mail", () => {
       ...smtp,
       domain: domain.number,
     });
-    expect(after.store.findRaw(id)?.byteLength).toBe(mail("1").byteLength);
+    expect((await after.store.raw.find(id))?.byteLength).toBe(mail("1").byteLength);
     after.ingester.start();
     await after.ingester.idle();
     expect(after.find(id)).toMatchObject({ status: "done", outcome: "stored", finishedAtMs: after.clock.nowMs() });
@@ -195,7 +195,7 @@ describe("one bad report", () => {
     const last = await live();
     expect(states(last)).toEqual(["done stored", "done rejected gave_up", "done stored"]);
     expect(last.logged.join()).toContain(String(ids[1]));
-    expect(last.store.findRaw(ids[1] ?? "")).toBeDefined();
+    expect(await last.store.raw.find(ids[1] ?? "")).toBeDefined();
     const healed = newHarness({ path });
     await healed.ingestions.retry(INGEST_OWNER, ids[1] ?? "");
     healed.ingester.start();

@@ -1,4 +1,3 @@
-import { nextTurn } from "../../../foundation/base/clock.ts";
 import { Recurring } from "../../../foundation/base/recurring.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
 import type { DbClockLog } from "../../../foundation/db/runtime.ts";
@@ -99,20 +98,20 @@ export class IngestionWorker {
     if (batch.length === 0) return false;
     const isGivenUp = batch.some((one) => this.#attemptsOf(one) >= READ_ATTEMPTS_MAX);
     if (!isGivenUp) await this.#countAttempts(batch);
-    // A mail of 20 MB was just written, which held the event loop for long.
-    await nextTurn();
-    await this.deps.ingest.process(batch.map((one) => this.#itemOf(one, isGivenUp)));
+    const items: IngestItem[] = [];
+    for (const one of batch) items.push(await this.#itemOf(one, isGivenUp));
+    await this.deps.ingest.process(items);
     for (const { id } of batch) this.#begun.delete(id);
     this.#collectGarbage(batch.length);
     return true;
   }
 
-  #itemOf(pending: PendingIngestion, isGivenUp: boolean): IngestItem {
+  async #itemOf(pending: PendingIngestion, isGivenUp: boolean): Promise<IngestItem> {
     if (isGivenUp) {
       const fields = { ingestion: pending.id };
       this.runtime.log.error("the service ended several times while it read an ingestion; giving up", fields);
     }
-    const bytes = isGivenUp ? undefined : this.deps.store.takeRaw(pending.id);
+    const bytes = isGivenUp ? undefined : await this.deps.store.raw.find(pending.id);
     return { ingestion: { ...pending, bytes: bytes ?? new Uint8Array() }, isNew: false, isGivenUp };
   }
 

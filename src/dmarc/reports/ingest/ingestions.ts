@@ -1,3 +1,4 @@
+import type { ForeignFile } from "../../../foundation/http/response.ts";
 import { AppError } from "../../../foundation/base/errors.ts";
 import { newId } from "../../../foundation/base/secrets.ts";
 import { readById, type ReadRows, walk } from "../../../foundation/base/walk.ts";
@@ -71,8 +72,8 @@ export class Ingestions {
   }
 
   /** The original bytes; throws `not_found`, and `conflict` when they are no longer kept. */
-  raw(owner: IngestionOwner, id: string): Uint8Array {
-    const bytes = this.deps.store.findRaw(this.find(owner, id).id);
+  async raw(owner: IngestionOwner, id: string): Promise<Uint8Array> {
+    const bytes = await this.deps.store.raw.find(this.find(owner, id).id);
     if (bytes === undefined) throw rawGone();
     return bytes;
   }
@@ -153,7 +154,7 @@ export class Ingestions {
     for (const id of ids) {
       const pending = store.findPending(id);
       if (pending === null) continue;
-      items.push({ ingestion: { ...pending, bytes: store.findRaw(id) ?? new Uint8Array() }, isNew: false });
+      items.push({ ingestion: { ...pending, bytes: (await store.raw.find(id)) ?? new Uint8Array() }, isNew: false });
       size += pending.size;
       if (items.length >= READ_AT_ONCE || size >= READ_BYTES_AT_ONCE) await read();
     }
@@ -257,11 +258,8 @@ export class IngestionReader {
   }
 
   /** The original bytes with a content type and a file name; throws `not_found`, and `conflict` when they are no longer kept. */
-  raw(
-    owner: IngestionOwner,
-    id: string,
-  ): { readonly bytes: Uint8Array; readonly contentType: string; readonly fileName: string } {
-    const bytes = this.ingestions.raw(owner, id);
+  async raw(owner: IngestionOwner, id: string): Promise<ForeignFile> {
+    const bytes = await this.ingestions.raw(owner, id);
     const suffix = suffixOf(bytes);
     return {
       bytes,

@@ -2,6 +2,7 @@ import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { DomainRow } from "../../records/domains/domain-store.ts";
 import type { IngestionOwner, IngestionResult } from "./ingestion-store.ts";
 import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
+import { RawStore } from "./raw-store.ts";
 
 /** The last ingestion that a walk by age has seen. */
 export interface AgeCursor {
@@ -75,7 +76,6 @@ const prepareStatements = (db: Pick<Db, "sqlite">) =>
       WHERE has_raw = 1 AND (received_at_ms, rowid) > (?, ?) AND received_at_ms < ? AND status = 'done'
       ORDER BY received_at_ms, rowid LIMIT ?`,
     ),
-    removeRaw: "DELETE FROM dmarc_raw WHERE ingestion = ?",
     noteRawGone: "UPDATE dmarc_ingestions SET has_raw = 0 WHERE id = ?",
     removeIngestion: "DELETE FROM dmarc_ingestions WHERE id = ?",
     removeOldIngestion: "DELETE FROM dmarc_ingestions WHERE id = ? AND status = 'done' AND has_raw = 0",
@@ -107,9 +107,11 @@ const prepareStatements = (db: Pick<Db, "sqlite">) =>
  * the number. `domain` is the `number` of a domain.
  */
 export class RetentionStore {
+  readonly raw: RawStore;
   readonly #sql;
 
   constructor(db: Db) {
+    this.raw = new RawStore(db);
     this.#sql = prepareStatements(db);
   }
 
@@ -123,8 +125,8 @@ export class RetentionStore {
     return this.#sql.holders.all(after.receivedAtMs, after.rowid, beforeMs, limit);
   }
 
-  removeRaw(_tx: Tx, id: string): void {
-    this.#sql.removeRaw.run(id);
+  removeRaw(tx: Tx, id: string): void {
+    this.raw.remove(tx, id);
     this.#sql.noteRawGone.run(id);
   }
 
@@ -176,8 +178,8 @@ export class RetentionStore {
   }
 
   /** Removes an ingestion with its bytes. */
-  removeIngestion(_tx: Tx, id: string): void {
-    this.#sql.removeRaw.run(id);
+  removeIngestion(tx: Tx, id: string): void {
+    this.raw.remove(tx, id);
     this.#sql.removeIngestion.run(id);
   }
 

@@ -216,7 +216,9 @@ describe("a deleted domain", () => {
       domain: number,
       via: "smtp",
     });
-    const waiting = await harness.queue.add(harness.incoming("waiting", { domain: number, via: "smtp" }));
+    const waiting = await harness.queue.add(
+      harness.incoming("waiting".padEnd(20_000), { domain: number, via: "smtp" }),
+    );
     addHappenings(harness, number, harness.clock.nowMs());
     return { number, waiting };
   };

@@ -1,5 +1,6 @@
 import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
 import { forEachIsolated, inSteps, pagesOf, type StepLimits } from "../../../foundation/base/in-steps.ts";
+import { firstIdAt } from "../../../foundation/base/secrets.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import type { DbClock, DbClockLog } from "../../../foundation/db/runtime.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
@@ -19,6 +20,8 @@ export const RAW_DAYS = 90;
 export const HISTORY_DAYS = 400;
 /** Rows removed in one transaction: it holds the event loop for a few milliseconds. */
 const ROWS_AT_ONCE = 500;
+/** The same for the first bytes of mails: up to 16 KiB each. */
+const MAILS_AT_ONCE = 100;
 /** Transactions of one run; the next run resumes. */
 const CHUNKS_MAX = 20_000;
 /** Deleted domains purged in one run. */
@@ -137,7 +140,7 @@ export class Retention {
     const unassigned = unassignedRawDays ?? Number.POSITIVE_INFINITY;
     const youngestMs = this.#beforeMs(Math.min(unassigned, ...byNumber.values()));
     await this.#eachAge(
-      (after) => store.holders(after, youngestMs, ROWS_AT_ONCE),
+      (after) => store.holders(after, youngestMs, MAILS_AT_ONCE),
       (holder) => {
         const days = rawDaysOf(
           { domain: holder.domain, findings: parseFindings(holder) },
@@ -147,6 +150,7 @@ export class Retention {
       },
       (tx, id) => store.removeRaw(tx, id),
     );
+    await store.raw.removeStray({ arrivedBefore: firstIdAt(this.#beforeMs(1)) }, this.#limits);
   }
 
   async #expireReports() {
@@ -203,6 +207,7 @@ export class Retention {
       await this.runtime.db.commit((tx) => domains.remove(tx, domain.number));
       purged += 1;
     });
+    if (purged > 0) await store.raw.removeStray({}, this.#limits);
     return purged;
   }
 
@@ -219,7 +224,7 @@ export class Retention {
     let after = "";
     const { isComplete } = await inSteps(async () => {
       const page = await this.runtime.db.commit((tx) => {
-        const some = store.ingestionsOf(domain, after, ROWS_AT_ONCE);
+        const some = store.ingestionsOf(domain, after, MAILS_AT_ONCE);
         const concerned = some.filter(isConcerned);
         const done = concerned.filter((one) => one.isPending === 0);
         this.#purgePage(tx, domain, done);

@@ -280,7 +280,7 @@ describe("a domain that requires authenticated reports", () => {
     const { harness, row } = await run(authenticity);
     expect(row).toMatchObject({ outcome: "quarantined", reason });
     expect(harness.count("dmarc_reports")).toBe(0);
-    expect(harness.store.findRaw(row.id)).toBeDefined();
+    expect(await harness.store.raw.find(row.id)).toBeDefined();
   });
 
   test("does not authenticate uploads", async () => {

@@ -60,13 +60,13 @@ describe("a sync", () => {
 
   test("leaves mail without a report unmarked, keeps nothing of it, and does not fetch it again", async () => {
     const { harness, folder, mailbox } = start({}, { kind: "delete" });
-    folder.deliver(1, lunch).deliver(2, mail("1"));
+    const holiday = `${lunch}\r\n${"photo ".repeat(10_000)}`;
+    folder.deliver(1, lunch).deliver(2, mail("1")).deliver(3, holiday);
     await mailbox.pass(folder);
     await mailbox.pass(folder);
-    expect(folder.log).toEqual(["read 1", "read 2", "delete 2"]);
-    expect([harness.count("dmarc_ingestions"), harness.count("dmarc_raw"), mailbox.store.countMarks()]).toEqual([
-      1, 1, 0,
-    ]);
+    expect(folder.log).toEqual(["read 1", "read 2", "read 3", "delete 2"]);
+    expect(["dmarc_ingestions", "dmarc_raw", "dmarc_raw_chunks"].map(harness.count)).toEqual([1, 1, 0]);
+    expect(mailbox.store.countMarks()).toBe(0);
   });
 
   test("leaves a report that cannot be read unmarked, and lists it", async () => {

@@ -1,3 +1,4 @@
+import { RawStore } from "../ingest/raw-store.ts";
 import type { Result } from "../../../foundation/base/errors.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import type { Runtime } from "../../../foundation/db/runtime.ts";
@@ -60,7 +61,6 @@ const STATEMENTS = {
   // Mail without any report.
   removeIngestion: `DELETE FROM dmarc_ingestions
     WHERE id = ? AND status = 'done' AND outcome = 'rejected' AND reason IN ('no_report', 'not_a_report')`,
-  removeRaw: "DELETE FROM dmarc_raw WHERE ingestion = ?",
 };
 
 /**
@@ -68,12 +68,14 @@ const STATEMENTS = {
  * messages without a report are removed.
  */
 export class ReportMessages implements MailTaker, ProcessedMessages {
+  readonly #raw: RawStore;
   readonly #sql;
 
   constructor(
     db: Db,
     private readonly deps: Pick<ReportMailboxDeps, "queue" | "ingester">,
   ) {
+    this.#raw = new RawStore(db);
     this.#sql = sqlStatements(db, STATEMENTS);
   }
 
@@ -90,8 +92,12 @@ export class ReportMessages implements MailTaker, ProcessedMessages {
     return this.#sql.processed.all(limit).map((message) => ({ ...message, fate: fateOf(message) }));
   }
 
-  conclude(_tx: Tx, { item }: ProcessedMessage): void {
-    if (this.#sql.removeIngestion.run(item).changes > 0) this.#sql.removeRaw.run(item);
+  conclude(tx: Tx, { item }: ProcessedMessage): void {
+    if (this.#sql.removeIngestion.run(item).changes > 0) this.#raw.remove(tx, item);
+  }
+
+  afterwards(messages: readonly ProcessedMessage[]): Promise<void> {
+    return this.#raw.removeStray({ from: messages.map(({ item }) => item).toSorted()[0] });
   }
 }
 
