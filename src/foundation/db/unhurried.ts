@@ -4,7 +4,8 @@ import type { Db, Tx } from "./open.ts";
 
 /**
  * A database with a pause after each commit, as long as the commit took, for much work beside a server. A server in another
- * process tries to write now and then only, and would hardly ever find the database free.
+ * process tries to write now and then only, and would hardly ever find the database free; in the same process, everything
+ * else has half of the time.
  */
 export const unhurried = (db: Db, clock: Clock): Db => ({
   ...db,

@@ -1,4 +1,5 @@
-import { nextTurn } from "../../../foundation/base/clock.ts";
+import { nextTurn, systemClock } from "../../../foundation/base/clock.ts";
+import { unhurried } from "../../../foundation/db/unhurried.ts";
 import { pagesOf, type StepLimits } from "../../../foundation/base/in-steps.ts";
 import type { Db, Tx } from "../../../foundation/db/open.ts";
 import { rows, sqlStatements } from "../../../foundation/db/statements.ts";
@@ -18,8 +19,8 @@ interface ChunkRow {
 
 /** Most mails have no more. Hundreds of them are removed in one transaction. */
 const HEAD_BYTES = 16 * 1024;
-/** What a transaction writes, removes or reads of a large mail: more would hold the event loop for longer than 15 ms. */
-const CHUNK_BYTES = 1024 * 1024;
+/** What a transaction writes, removes or reads of a large mail: it holds the event loop for 5 ms. Less would take longer in all. */
+const CHUNK_BYTES = 512 * 1024;
 /** Larger mails are written ahead. */
 export const WHOLE_BYTES_MAX = HEAD_BYTES + CHUNK_BYTES;
 const ROWS_AT_ONCE = 50;
@@ -51,14 +52,15 @@ const STATEMENTS = {
 /**
  * The bytes of mails and files. SQLite writes and removes a blob page by page, so that one of 25 MB would hold the event loop
  * for a third of a second: the bytes after the first ones are chunks, written before the row with the first ones has an
- * ingestion, and removed after it. So a mail is whole whenever its ingestion and its first bytes are there.
+ * ingestion, and removed after it, with a pause after each transaction. So a mail is whole whenever its ingestion and its first
+ * bytes are there.
  */
 export class RawStore {
   readonly #db: Pick<Db, "apart" | "commit">;
   readonly #sql;
 
   constructor(db: Db) {
-    this.#db = db;
+    this.#db = unhurried(db, systemClock);
     this.#sql = sqlStatements(db, STATEMENTS);
   }
 
