@@ -25,9 +25,6 @@ export type ByMode<T> = Readonly<Record<KeyMode, T>>;
 /** A new id: UUIDv7 (RFC 9562 §5.7), lower case. Ids made later sort after ids made earlier. */
 export const newId = (): string => Bun.randomUUIDv7();
 
-/** Before every id made at a time or later, after those made a millisecond earlier. */
-export const firstIdAt = (timeMs: number): string => Bun.randomUUIDv7("hex", timeMs).replace(/-7.*/, "-7");
-
 const ID_FORM = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** Whether a text has the form of an id, so that the database is not queried for anything else. */

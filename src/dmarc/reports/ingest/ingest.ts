@@ -101,8 +101,9 @@ export class Ingest {
     return ingested;
   }
 
-  /** Removes the reports that a crash left incomplete; returns how many. To be done before anything is read. */
-  removeIncomplete(): Promise<number> {
+  /** Removes the mails and reports that a crash left incomplete; returns how many reports. To be done before anything is read. */
+  async removeIncomplete(): Promise<number> {
+    await this.deps.stores.ingestions.raw.removeStray({ unfinished: true });
     return this.#rowsAhead.removeAll();
   }
 

@@ -26,11 +26,11 @@ export const WHOLE_BYTES_MAX = HEAD_BYTES + CHUNK_BYTES;
 const ROWS_AT_ONCE = 50;
 
 const STRAY = `NOT EXISTS (SELECT 1 FROM dmarc_raw r WHERE r.ingestion = c.ingestion)
-  OR c.ingestion < $arrivedBefore AND NOT EXISTS (SELECT 1 FROM dmarc_ingestions i WHERE i.id = c.ingestion)`;
+  OR $unfinished AND NOT EXISTS (SELECT 1 FROM dmarc_ingestions i WHERE i.id = c.ingestion)`;
 
 const STATEMENTS = {
   insertHead: "INSERT INTO dmarc_raw (ingestion, bytes) VALUES (?, ?)",
-  insertChunk: "INSERT INTO dmarc_raw_chunks (ingestion, chunk, bytes) VALUES (?, ?, ?)",
+  insertChunk: "INSERT OR REPLACE INTO dmarc_raw_chunks (ingestion, chunk, bytes) VALUES (?, ?, ?)",
   has: rows<unknown, [string]>("SELECT 1 FROM dmarc_raw WHERE ingestion = ?"),
   head: rows<{ bytes: Uint8Array; size: number }, [string]>(
     `SELECT bytes, length(bytes) + coalesce((SELECT sum(length(c.bytes)) FROM dmarc_raw_chunks c WHERE c.ingestion = r.ingestion), 0)
@@ -42,8 +42,9 @@ const STATEMENTS = {
   remove: "DELETE FROM dmarc_raw WHERE ingestion = ?",
   removeUnowned:
     "DELETE FROM dmarc_raw WHERE ingestion = ?1 AND NOT EXISTS (SELECT 1 FROM dmarc_ingestions WHERE id = ?1)",
-  removeChunk: "DELETE FROM dmarc_raw_chunks WHERE ingestion = ? AND chunk = ?",
-  chunksAfter: rows<ChunkRow, { ingestion: string; chunk: number; arrivedBefore: string; limit: number }>(
+  removeChunk: `DELETE FROM dmarc_raw_chunks WHERE ingestion = ?1 AND chunk = ?2
+    AND NOT EXISTS (SELECT 1 FROM dmarc_raw WHERE ingestion = ?1)`,
+  chunksAfter: rows<ChunkRow, { ingestion: string; chunk: number; unfinished: boolean; limit: number }>(
     `SELECT c.ingestion, c.chunk, length(c.bytes) AS size, ${STRAY} AS isStray FROM dmarc_raw_chunks c
       WHERE (c.ingestion, c.chunk) > ($ingestion, $chunk) ORDER BY c.ingestion, c.chunk LIMIT $limit`,
   ),
@@ -110,18 +111,18 @@ export class RawStore {
   }
 
   /**
-   * Removes the chunks of removed mails, from the id `from` on; and mails without an ingestion whose ids are before `arrivedBefore`,
-   * a time at which none can be arriving any more: a crash ended their arrival.
+   * Removes the chunks of removed mails, from the id `from` on; with `unfinished` also mails without an ingestion, whose arrival a
+   * crash ended. One that is still arriving, in another process, is written again by `add`.
    */
-  async removeStray({ from = "", arrivedBefore = "" } = {}, limits?: StepLimits): Promise<void> {
+  async removeStray({ from = "", unfinished = false } = {}, limits?: StepLimits): Promise<void> {
     const start = { ingestion: from, chunk: -1 };
     const read = ({ ingestion, chunk }: typeof start) =>
-      this.#sql.chunksAfter.all({ ingestion, chunk, arrivedBefore, limit: ROWS_AT_ONCE });
+      this.#sql.chunksAfter.all({ ingestion, chunk, unfinished, limit: ROWS_AT_ONCE });
     for await (const page of pagesOf({ start, read, positionOf: (row: typeof start) => row }, limits))
       for (const some of bySize(page.filter(({ isStray }) => isStray === 1)))
         await this.#db.commit(() => {
           for (const { ingestion, chunk } of some) {
-            this.#sql.removeUnowned.run(ingestion);
+            if (unfinished) this.#sql.removeUnowned.run(ingestion);
             this.#sql.removeChunk.run(ingestion, chunk);
           }
         });

@@ -1,6 +1,5 @@
 import { DAY_MS, dayOfTime } from "../../../foundation/base/days.ts";
 import { forEachIsolated, inSteps, pagesOf, type StepLimits } from "../../../foundation/base/in-steps.ts";
-import { firstIdAt } from "../../../foundation/base/secrets.ts";
 import type { Tx } from "../../../foundation/db/open.ts";
 import type { DbClock, DbClockLog } from "../../../foundation/db/runtime.ts";
 import type { DomainRow, DomainStore } from "../../records/domains/domain-store.ts";
@@ -150,7 +149,7 @@ export class Retention {
       },
       (tx, id) => store.removeRaw(tx, id),
     );
-    await store.raw.removeStray({ arrivedBefore: firstIdAt(this.#beforeMs(1)) }, this.#limits);
+    await store.raw.removeStray({}, this.#limits);
   }
 
   async #expireReports() {
