@@ -103,6 +103,15 @@ describe("the bytes of a mail", () => {
     expect(await harness.store.raw.find(mail.id)).toBeUndefined();
     expect(sizes(harness)).toEqual([1, 0, 0]);
   });
+
+  test("are not found when some of them are missing", async () => {
+    const harness = newHarness();
+    const mail = newMail(bytesOf(3 * MIB));
+    await insertIngestion(harness, mail);
+    const found = harness.store.raw.find(mail.id);
+    harness.db.sqlite.run("DELETE FROM dmarc_raw_chunks WHERE chunk = 2");
+    expect(await found).toBeUndefined();
+  });
 });
 
 describe("a mail that cannot be stored", () => {
@@ -158,7 +167,48 @@ describe("a mail that cannot be stored", () => {
   });
 });
 
+describe("an act of the audit log that stores a large mail", () => {
+  test.each([
+    ["stores", "is recorded with its ingestion", false],
+    ["fails", "is not recorded", true],
+  ])("and %s, %s", async (_, __, isFailing) => {
+    const harness = newHarness();
+    const { db, store } = harness;
+    const mail = newMail(bytesOf(2 * MIB));
+    const seen: number[][] = [];
+    const entry = () => seen.push(sizes(harness)) > 0;
+    const write = () => (isFailing ? Promise.reject(new Error("full")) : insertIngestion(harness, mail));
+    const act = db.perform({ entry, work: () => store.raw.adding([mail], write) });
+    if (isFailing) await expect(act).rejects.toThrow("full");
+    else await act;
+    expect(seen).toEqual(isFailing ? [] : [[1, 1, 4]]);
+  });
+});
+
 describe("stray chunks", () => {
+  test("are looked at again when they are removed: their mail may have been stored meanwhile", async () => {
+    const complete: Array<() => void> = [];
+    const harness = newHarness({
+      around: (db) => ({
+        ...db,
+        commit: (work) => {
+          complete.pop()?.();
+          return db.commit(work);
+        },
+      }),
+    });
+    const mail = newMail(bytesOf(2 * MIB));
+    const { db, store } = harness;
+    db.transact((tx) => store.raw.add(tx, mail));
+    complete.push(() => {
+      const row = { ...harness.incoming(mail.bytes), id: mail.id, receivedAtMs: 1 };
+      db.transact((tx) => store.insertPending(tx, row));
+    });
+    await store.raw.removeStray({ unfinished: true });
+    expect(complete).toEqual([]);
+    expect(await store.raw.find(mail.id)).toEqual(Buffer.from(mail.bytes));
+  });
+
   test("are removed; those of mails that are there, or are arriving, are not", async () => {
     const harness = newHarness();
     const mails = Array.from({ length: 60 }, (_, n) => newMail(bytesOf(17 * 1024 + n)));

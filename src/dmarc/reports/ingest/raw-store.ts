@@ -77,7 +77,7 @@ export class RawStore {
       return await write();
     } catch (error) {
       // What cannot be removed now either, `removeStray` finds.
-      await this.#removeUnowned(large).catch(() => undefined);
+      await this.#db.apart(() => this.#removeUnowned(large)).catch(() => undefined);
       throw error;
     }
   }
@@ -122,7 +122,7 @@ export class RawStore {
       for (const some of bySize(page.filter(({ isStray }) => isStray === 1)))
         await this.#db.commit(() => {
           for (const { ingestion, chunk } of some) {
-            if (unfinished) this.#sql.removeUnowned.run(ingestion);
+            this.#sql.removeUnowned.run(ingestion);
             this.#sql.removeChunk.run(ingestion, chunk);
           }
         });
